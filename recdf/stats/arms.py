@@ -277,9 +277,11 @@ class Designs:
     @cached_property
     def ready(self) -> tuple[Regressors, Regressors, Regressors]:
         """Of each arm and of both: the columns that vary, around their means over both arms."""
-        columns, first = varying_columns(*self.arms), self.arms[0][:1].sum(axis=0)
-        # Sums of huge values would lose their digits.
-        control, treatment = ((one - first)[:, columns] for one in self.arms)
+        columns = varying_columns(*self.arms)
+        control, treatment = (one[:, columns] for one in self.arms)
+        first = control[:1].copy()
+        for design in (control, treatment):  # sums of huge values would lose their digits
+            design -= first
         together = np.concatenate([control, treatment])
         centre = together.mean(axis=0)
         return (

@@ -75,7 +75,10 @@ def same(data, users, metrics=METRICS, **given):
     given = {"control": "A", **given}
     with sized(USUAL_SIZES):
         expected = rd.compare_variants(users, metrics, **given, details=True)
-    for one in (users, data):
+    past = given.get("covariates")
+    several = isinstance(past, dict) and isinstance(past.get("revenue"), list)
+    of_rows = several or {"weight_col", "cluster"} & {*given}  # of a frame in memory
+    for one in (data,) if of_rows else (users, data):
         found = rd.compare_variants(one, metrics, **given, details=True)
         frames = map(pd.DataFrame, (found, expected))
         pd.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-12, check_dtype=False)

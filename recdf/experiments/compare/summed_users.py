@@ -295,7 +295,8 @@ class SummedArms(ArmsInCells):
         others = [frame[name] for name in frame.columns if name not in {*used, "user_id"}]
         guessed |= explicit != ["user_id"] and any(may_be_unit(one, arm) for one in others)
         tested = [*beside, *itertools.chain.from_iterable(covariates.values())]
-        if guessed or len(keys) > 1 or (strata and tested):
+        in_memory = parts.some is not None and needs_regression(specs, covariates)
+        if guessed or len(keys) > 1 or (strata and tested) or in_memory:
             raise RowsNeeded
         forms = [
             (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))

@@ -459,7 +459,9 @@ def compare_variants(
     needed = columns_of_users(metrics, covariates, variant_col, named, health)
     asked = test.values() if isinstance(test, Mapping) else [test]
     resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
-    if not (cap is not None or resampled or (cluster and weight_col)):
+    # Rows in memory are compared as fast as they are added up by cluster or with weights.
+    some = isinstance(data, pd.DataFrame) or (cluster and weight_col)
+    if not (cap is not None or resampled or (some and (cluster or weight_col))):
         given, parts = users_in_parts(data, needed, variant_col)
     data = needed_frame(given, "data", needed) if parts is None else parts.head
     frame_of("data", data)
