@@ -95,6 +95,7 @@ GIVEN = {
     "one-sided, logarithm": {"alternative": "greater", "relative": "log", "confidence": 0.9},
     "planned shares": {"expected": {"A": 1, "B": 1}},
     "covariates": {"covariates": PAST},
+    "a metric as its own covariate": {"covariates": {"revenue": "revenue", "hit": "revenue"}},
     "segments": {"by": "segment"},
     "regressions": {
         "covariates": {

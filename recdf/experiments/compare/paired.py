@@ -57,9 +57,13 @@ def columns_of_results(per_user: Any) -> tuple[list[str], str]:
     "user_id" and "model" where none is named."""
     several = isinstance(per_user, Mapping)
     given = per_user.values() if several else [per_user]
-    specs = [one.spec for one in given if hasattr(one, "per_user")]
-    by = list(specs[0]["by"]) if specs and not several else []
-    key = list(specs[0]["user_col"]) if specs else ["user_id"]
+    # Asked for `per_user`, a result would read rows that stay in their files.
+    specs = [
+        one.spec for one in given if not isinstance(one, pd.DataFrame) and hasattr(one, "spec")
+    ]
+    spec = specs[0] if specs else {}
+    by = [] if several else list(spec.get("by", ()))
+    key = list(spec.get("user_col", ["user_id"]))
     return key, by[0] if len(by) == 1 else "model"
 
 
