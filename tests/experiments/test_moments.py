@@ -593,14 +593,3 @@ def test_a_covariate_is_a_metric_too():
         assert found[name].tolist() == pytest.approx(want[name].tolist(), rel=1e-9, nan_ok=True)
     assert found["effect"].tolist() == want["effect"].tolist()
     assert np.isnan(found["p_value"].iloc[1])  # the covariate explains all of itself
-
-
-def test_a_metric_is_its_own_covariate():
-    rng = np.random.default_rng(3)
-    users = pd.DataFrame({"user_id": range(200), "variant": ["A", "B"] * 100})
-    users["x"], users["past"] = rng.normal(0, 1, 200), rng.normal(0, 1, 200)
-    moments = rd.experiments.variant_moments(users, ["x", "past"], covariates="past")
-    found = rd.experiments.compare_variants_from_moments(moments, control="A", covariates="past")
-    own = found.set_index("metric").loc["past"]
-    assert own["diff"] == pytest.approx(0, abs=1e-12)  # all of it is explained
-    assert own["verdict"].startswith("no difference shown")

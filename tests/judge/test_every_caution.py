@@ -334,13 +334,13 @@ def of_models(code):
 def by_segment(code):
     """Two segments of the same users; a verdict in one that is withheld is a doubt about both."""
     one = of_models(code).assign(country="x")
-    other = one.assign(country="y", diff=-one["diff"], withheld="", remarks="")
+    other = one.assign(country="y", diff=-one["diff"], effect="none", withheld="", remarks="")
     return EXPERIMENTS.segment_effects(pd.concat([one, other]), by="country", details=True)
 
 
 def variants_by_segment(code):
     one = of_variants(code).assign(country="x")
-    other = one.assign(country="y", diff=-one["diff"], withheld="", remarks="")
+    other = one.assign(country="y", diff=-one["diff"], effect="none", withheld="", remarks="")
     return EXPERIMENTS.segment_effects(pd.concat([one, other]), by="country", details=True)
 
 
