@@ -301,6 +301,21 @@ def test_users_without_metrics_were_looked_for_where_there_are_none(tmp_path):
     assert "the comparison also checks" not in said
 
 
+def test_codes_of_a_table_that_was_written_are_read(tmp_path):
+    users = pd.DataFrame({"user_id": range(600), "variant": ["A", "B"] * 300})
+    users["clicks"] = np.random.default_rng(0).normal(1, 0.5, 600)
+    table = rd.compare_variants(users, "clicks", control="A", expected={"A": 1, "B": 1})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    read = pd.read_csv(tmp_path / "t.csv")  # empty texts are nulls there
+    pages = [card(tmp_path, experiment=one) for one in (table, read)]
+    assert pages[0] == pages[1]
+    for name, cell in {"remarks": "skew", "effect": "good", "withheld": [1]}.items():
+        odd = table.astype(object)
+        odd.at[0, name] = cell
+        with pytest.raises(rd.DataError, match="no code of a comparison"):
+            card(tmp_path, experiment=odd)
+
+
 @pytest.mark.long
 def test_bounds_of_a_role_and_intervals_of_an_effect_are_told_apart(tmp_path):
     users = pd.DataFrame({"user_id": range(600), "variant": ["A", "B"] * 300})

@@ -18,7 +18,7 @@ from ...evaluation.spec import definitions
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import ExperimentPlan, decide_experiment
 from ...judge.choices import POSITIVE, check_value
-from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
+from ...judge.verdict import codes_of, is_withheld, sentence, sign_of, with_known_codes
 from ...publishing import refuse_two_runs
 from ...tables.cells import short_names
 from ..given_tables import (
@@ -106,6 +106,7 @@ class Subject:
         self.short = dict(zip(self.models, short_names(self.models, NAME_LENGTH), strict=True))
         if comparison is not None:
             need(comparison, "comparison", TABLE_KINDS["pairs"].columns, SOURCE)
+            comparison = with_known_codes(comparison, "comparison")
             of_all = set(comparison["baseline"].map(str))
             if baseline is None and len(of_all) == 1 and of_all < {*self.models}:
                 (baseline,) = of_all
@@ -245,7 +246,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         role = f"experiment[{name!r}]" if name else "experiment"
         part = record_of(table).part
         if part in ("experiment", "beside"):
-            parts[part][str(name)] = table
+            own = with_known_codes(table, role) if part == "experiment" else table
+            parts[part][str(name)] = own
         elif not part:
             need(table, role, TABLE_KINDS["experiment"].columns, EXPERIMENT_SOURCE)
         elif part in parts or getattr(given, part) is not None:
