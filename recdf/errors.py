@@ -276,10 +276,10 @@ class WeightWarning(RecdfWarning):
     passed."""
 
 
-def closest(word: str, known: Iterable[object]) -> str:
+def closest(word: object, known: Iterable[object]) -> str:
     """Return `'; did you mean "x"?'` for the known word nearest to `word`, or an empty string."""
     names = {str(name): name for name in known}
-    match = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    match = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
     return f"; did you mean {names[match[0]]!r}?" if match else ""
 
 

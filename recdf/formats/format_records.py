@@ -589,7 +589,7 @@ FORMATS: dict[str, Format] = {
 
 def format_named(name: str) -> Format:
     if name not in FORMATS:
-        near = closest(str(name), FORMATS)
+        near = closest(name, FORMATS)
         raise OptionError(
             f"format {name!r} is unknown{near}; expected one of {', '.join(FORMATS)}",
             argument="format",

@@ -59,7 +59,7 @@ class Constraint:
             found = f"={value!r}" if short else f" is {kind_of(value)}"
             expected = "valid are" if self.values else "expected"
             named = f"⟦{name}{found}⟧" if found[0] == "=" else f"{name}{found}"
-            said = f"{of}{named}; {expected} {self.words}{closest(str(value), self.values)}"
+            said = f"{of}{named}; {expected} {self.words}{closest(value, self.values)}"
             raise OptionError(said, argument=name.partition("[")[0], value=value)
         return value.item() if isinstance(value, np.generic) else value
 

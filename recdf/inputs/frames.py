@@ -402,7 +402,7 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
     """Return what to do where a frame has no column of a name, as the end of a message."""
     for kind in _usual(name):
         usual = [one for one in known if kind in _usual(one)]
-        if usual and name not in ("user_id", "item_id") and (near := closest(str(name), usual)):
+        if usual and name not in ("user_id", "item_id") and (near := closest(name, usual)):
             return near  # the caller typed the name, and not quite right
         if usual:
             rename = (
@@ -428,7 +428,7 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
         known = [
             one for one in known if not _usual(one)
         ]  # a user is not meant where an item is missing
-    return closest(str(name), known)
+    return closest(name, known)
 
 
 def read_numbers(series: pd.Series, where: str) -> np.ndarray:

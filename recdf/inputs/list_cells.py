@@ -223,7 +223,7 @@ def _wide_columns(frame: pd.DataFrame, wide: str | Sequence[str], item_col: str)
         wide = sorted(number, key=lambda name: number[name]) or [wide]
     for name in (wide := as_columns(wide)):
         if columns.count(name) != 1:
-            has = f"{', '.join(map(repr, columns[:20]))}{closest(str(name), columns)}"
+            has = f"{', '.join(map(repr, columns[:20]))}{closest(name, columns)}"
             raise ColumnError(
                 f"pred has {columns.count(name) or 'no'} columns {name!r} for ⟦wide=⟧; it has {has}"
             )

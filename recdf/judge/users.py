@@ -531,7 +531,7 @@ def model_pairs(models: list[Any], baseline: Any) -> list[TwoPlaces]:
     if baseline not in models:
         raise OptionError(
             f"⟦baseline={baseline!r}⟧ is not a model; models are {models}"
-            + closest(str(baseline), models)
+            + closest(baseline, models)
         )
     base = models.index(baseline)
     return [(base, model) for model in range(len(models)) if model != base]

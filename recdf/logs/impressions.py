@@ -367,7 +367,7 @@ def from_impressions(
         if name not in RELEVANCE_LEVELS:
             raise OptionError(
                 f"relevance has {name!r}; it gives the gains of "
-                f"{', '.join(RELEVANCE_LEVELS)}{closest(str(name), RELEVANCE_LEVELS)}"
+                f"{', '.join(RELEVANCE_LEVELS)}{closest(name, RELEVANCE_LEVELS)}"
             )
         check_value(f"relevance[{name!r}]", gain, a_number(0))
     rules = Rules(

@@ -487,8 +487,7 @@ def ope_compare(
         raise OptionError(f"by names {len(labels)} target ({labels}); expected at least two")
     if baseline is not None and baseline not in labels:
         raise OptionError(
-            f"⟦baseline={baseline!r}⟧ is no target; there are "
-            f"{labels}{closest(str(baseline), labels)}"
+            f"⟦baseline={baseline!r}⟧ is no target; there are {labels}{closest(baseline, labels)}"
         )
     if len({request.interaction for request in requests}) > 1:
         raise OptionError(

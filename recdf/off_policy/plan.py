@@ -237,8 +237,7 @@ class Plan:
             if base not in ESTIMATORS:
                 known = [*ESTIMATORS, *SLATE_NAMES]
                 raise OptionError(
-                    f"estimators names {name!r}; valid are {', '.join(known)}"
-                    f"{closest(str(name), known)}"
+                    f"estimators names {name!r}; valid are {', '.join(known)}{closest(name, known)}"
                 )
             estimator, kind = ESTIMATORS[base], self.propensity_kind
             own = [None] if estimator.rule == "model" else clips

@@ -208,6 +208,7 @@ def test_a_place_that_takes_no_report(small, tmp_path):
         ),
         ({"check": pd.DataFrame()}, rd.ColumnError, "what rd.check returned"),
         ({"off_policy": pd.DataFrame()}, rd.ColumnError, "what rd.ope.estimate returned"),
+        ({"unit_col": 5}, rd.ColumnError, "per_user has no column 5"),
         ({"log": pd.DataFrame()}, rd.OptionError, "needs exposure="),
         ({"segments": pd.DataFrame({"x": [1]})}, rd.ColumnError, "expected some of the key"),
     ],
