@@ -27,7 +27,7 @@ def some_users(shares=(0.5, 0.5), n=N):
     users["revenue"], users["hit"] = rng.gamma(2, 3, n), rng.binomial(1, 0.2, n)
     users["week"] = np.arange(n) * 3 // n
     users["before"] = users["revenue"] / 3 + rng.normal(0, 1, n)
-    users["weight"] = rng.integers(1, 5, n) / 4
+    users["weight"], users["constant"] = rng.integers(1, 5, n) / 4, 1.1
     for name in ("", "_before"):
         users[f"views{name}"] = rng.poisson(3, n)
         users[f"clicks{name}"] = rng.binomial(users[f"views{name}"], 0.3).astype(float)
@@ -108,6 +108,7 @@ GIVEN = {
     "looks": {"sequential_n": 2 * N},
     "weights": {"weight_col": "weight"},
     "weights of 0": {"weight_col": "views"},
+    "weights and a constant": {"weight_col": "weight", "covariates": ["before", "constant"]},
     "weights and covariates": {"weight_col": "weight", "covariates": PAST, "by": "segment"},
     "strata": {"strata": "week"},
     "strata in segments": {"strata": ["week"], "by": "segment", "correction": "bh"},

@@ -22,7 +22,7 @@ from ...judge.effects.means import Linear, quantity
 from ...judge.in_parts import Regressed, SummedUsers, floats_of
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
-from ...stats.arms import both
+from ...stats.arms import MEAN_ROUNDING, both
 from ...stats.resampling import SKEWED, SYMMETRIC, skewed_p
 from ..decide.balance import (
     TINY_REST,
@@ -145,7 +145,8 @@ class ArmsInCells:
 
         def p_of(form: Floats) -> float:
             var, skewness = both.squares(form[None])[0] / n, 0.0
-            if not var > 0:
+            # A constant ratio, such as a covariate times the weights, leaves rounding.
+            if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * (np.abs(form) @ half):
                 return np.nan
             used = form != 0
             if turn and not abs(turn) * (np.abs(form) @ np.where(used, half, 0)) < (
