@@ -456,6 +456,7 @@ def clusters_in_parts(
         raise RowsNeeded
     sums = ClusterSums(keys, numbers, {den for _, den in specs.values()})
     try:
+        sums([parts.sample])  # what cannot be added up fails here, and not in an engine's worker
         found = filter(None, parts.run(sums, [*keys, *numbers]))
         data = frame_of_table(sums.of(pa.concat_tables(found)))
     except pa.ArrowException:  # such as keys that are lists
