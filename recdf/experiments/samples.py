@@ -288,7 +288,8 @@ def covariate_specs(
         ratio = specs[metric][1] is not None
         several = given if isinstance(given, list) else [given]
         named = {str(i): one for i, one in enumerate(several)}
-        found[metric] = list(metric_specs(named, data, role, f"covariates[{metric!r}]").values())
+        specs_of = metric_specs(named, data, role, f"covariates[{metric!r}]")
+        found[metric] = list(dict.fromkeys(specs_of.values()))
         if not ratio and any(isinstance(one, tuple) and len(one) > 1 for one in several):
             raise OptionError(
                 f"covariates[{metric!r}]={given!r} is a tuple, the numerator and denominator of a "

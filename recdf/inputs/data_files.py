@@ -287,7 +287,18 @@ class UserParts:
             name: of.value_type if pa.types.is_dictionary(of) else of for name, of in kinds.items()
         }
         table = pa.table({name: pa.array(columns[name], of) for name, of in plain.items()})
-        return frame_of_table(table)
+        return self.typed(frame_of_table(table), [*columns])
+
+    def typed(self, frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+        """The frame with some columns of the types that the rows have, but for categories."""
+        kinds = self.head[names].dtypes
+        return frame.astype(
+            {
+                name: kind
+                for name, kind in kinds.items()
+                if not isinstance(kind, pd.CategoricalDtype)
+            }
+        )
 
 
 def users_in_parts(data: Any, needed: NeededColumns, label: str) -> tuple[Any, UserParts | None]:

@@ -405,12 +405,18 @@ class Spreads:
     regressions: list[Regressed]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> list[Floats] | None:
+        try:
+            return self._sum(batches)
+        except RowsNeeded:
+            return None
+
+    def _sum(self, batches: Iterable[pa.RecordBatch]) -> list[Floats]:
         known = {label: i for i, label in enumerate(self.cells)}
         found = [np.zeros((len(known) + 1, *(len(at),) * 2)) for at, _ in self.regressions]
         for batch in batches:
             columns, cell = self.summing.read(batch, known)
             if len(known) > len(self.cells):  # a query that has other rows each time
-                return None
+                raise RowsNeeded
             for total, (at, of_cells) in zip(found, self.regressions, strict=True):
                 own = np.array([columns[i] for i in at])
                 for c in np.unique(cell):

@@ -95,6 +95,9 @@ GIVEN = {
     "one-sided, logarithm": {"alternative": "greater", "relative": "log", "confidence": 0.9},
     "planned shares": {"expected": {"A": 1, "B": 1}},
     "covariates": {"covariates": PAST},
+    "a covariate over itself": {
+        "covariates": {"ctr": [("views_before", "views_before"), "before"]}
+    },
     "a metric as its own covariate": {"covariates": {"revenue": "revenue", "hit": "revenue"}},
     "segments": {"by": "segment"},
     "regressions": {
@@ -243,6 +246,7 @@ def test_stores_that_were_assigned_whole_are_seen_in_a_frame(resized):
 ROWS = {
     "covariates in strata": {"strata": "segment", "covariates": "before"},
     "clusters in both arms": {"cluster": "segment"},
+    "clusters in strata": {"cluster": "user_id", "strata": "week"},
     "clusters with weights": {"cluster": "user_id", "weight_col": "weight"},
     "weights in strata": {"strata": "segment", "weight_col": "weight"},
     "caps": {"cap": {"revenue": 0.99}},
@@ -255,7 +259,7 @@ CLUSTERS = {
     "plain": {},
     "covariates": {"covariates": PAST},
     "segments": {"by": "segment", "expected": {"A": 1, "B": 1}},
-    "strata": {"strata": "week", "covariates": {"revenue": "before"}},
+    "a covariate twice": {"covariates": ["before", "before"]},
     "several columns": {"cluster": ["store", "segment"], "user_col": []},
     "few": {"cluster": "region"},
     "looks": {"sequential_n": 400, "alternative": "less"},
@@ -294,6 +298,47 @@ def test_a_cluster_in_both_arms_is_told_by_its_rows(parts, tmp_path):
             rd.compare_variants(data, "revenue", control="A", cluster="user_id")
         messages.append(str(error.value))
     assert messages[0] == messages[1]
+
+
+def test_types_of_labels_stay_as_they_are(parts, no_rows, tmp_path):
+    users = some_users(n=MANY)
+    users["variant"] = (users["variant"] == "B").astype("Int64")
+    users["store"] = users["user_id"] % 97 * 2 + users["variant"]
+    path = written(users, tmp_path)
+    for given in ({}, {"cluster": "store"}):
+        found = rd.compare_variants(path, "revenue", control=0, **given)
+        assert found["treatment"].dtype == "Int64"
+
+
+ODD_ROWS = {
+    "a user without an id": ({"user_id": None}, {"cluster": "store"}, "null"),
+    "an infinite value of weight 0": ({"weight": 0, "revenue": np.inf}, {}, "infinite"),
+    "a negative denominator of weight 0": ({"weight": 0, "views": -1}, {}, "negative"),
+}
+
+
+@pytest.mark.parametrize(("cells", "given", "words"), ODD_ROWS.values(), ids=ODD_ROWS)
+def test_what_is_refused_in_rows_is_refused_in_sums(cells, given, words, parts, tmp_path):
+    users = some_users().assign(store=lambda rows: rows["variant"] + rows["week"].astype(str))
+    users["user_id"] = "u" + users["user_id"].astype(str)
+    for name, cell in cells.items():
+        users[name] = users[name].astype(object if cell is None else float)
+        users.loc[700, name] = cell
+    given = given or {"weight_col": "weight"}
+    metrics = {"revenue": "revenue", "ctr": ("clicks", "views")}
+    for data in (users, written(users, tmp_path)):
+        with pytest.raises(rd.RecdfError, match=words):
+            rd.compare_variants(data, metrics, control="A", **given)
+
+
+@pytest.mark.long
+def test_digits_of_clusters_are_asked_in_each_segment(parts, tmp_path):
+    users = some_users(n=MANY).assign(store=lambda rows: rows["variant"] + rows["segment"])
+    users["store"] += (users["user_id"] % 31).astype(str)
+    users["revenue"] = users["revenue"] / 100 + np.where(users["segment"] == "x", 1e9, 0)
+    same(written(users, tmp_path), users, "revenue", cluster="store", by="segment")
+    users["revenue_sum"] = users["store"]  # the name of a sum
+    same(written(users, tmp_path), users, "revenue", cluster="revenue_sum")
 
 
 @pytest.mark.long

@@ -22,7 +22,8 @@ from ...judge.effects.means import Linear, quantity
 from ...judge.in_parts import Regressed, SummedUsers, floats_of
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
-from ...stats.arms import MEAN_ROUNDING, both
+from ...stats.arms import HUGE, MEAN_ROUNDING, both
+from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import SKEWED, SYMMETRIC, skewed_p
 from ..decide.balance import (
     TINY_REST,
@@ -183,14 +184,14 @@ def needs_regression(specs: Specs, covariates: Mapping[str, Sequence[MetricColum
 
 
 # Ends of the names of products with the weight. Where it is 0, a numerator is null and a
-# denominator 0, whatever they are; a covariate is known or null as ever.
+# denominator 0, whatever numbers they are; a covariate is known or null as ever.
 _NUM, _DEN, _PAST = "\0num", "\0den", "\0past"
 
 
 @dataclass(frozen=True)
 class Weighing:
     """Gives a function batches with products of columns and the users' `weight` beside these. A
-    weight that is no number of at least 0 becomes NaN, with which nothing adds up."""
+    weight that is no number of at least 0 becomes NaN: then the rows are needed."""
 
     function: OfBatches
     made: list[str]
@@ -207,10 +208,14 @@ class Weighing:
         columns[self.weight] = pa.array(weight)
         for i, (name, one) in enumerate(zip(self.made, values, strict=True), 1):
             gaps = np.zeros(len(one), bool) if null is None else null >> i & 1 == 1
+            with undefined_is_nan():
+                product = one * weight
             if not name.endswith(_PAST):
-                one = np.where(weight == 0, 0.0, one)
-                gaps = gaps & (weight != 0) if name.endswith(_DEN) else gaps | (weight == 0)
-            columns[name] = pa.array(one * weight, mask=gaps)
+                den, unused = name.endswith(_DEN), weight == 0
+                odd = unused & ((np.abs(one) >= HUGE) | (den & (one < 0)))  # refused in rows, too
+                product = np.where(unused, np.where(odd, np.nan, 0.0), product)
+                gaps = gaps & ~unused if den else gaps | (unused & ~odd)
+            columns[name] = pa.array(product, mask=gaps)
         return pa.RecordBatch.from_arrays([*columns.values()], [*columns])
 
 
@@ -280,6 +285,8 @@ class SummedArms(ArmsInCells):
         used = {variant_col, *by_cols, *strata, *beside}
         used |= {name for pair in specs.values() for name in pair if name}
         frame = parts.sample.to_pandas() if parts.some is None else parts.some
+        if weight in {variant_col, *by_cols, *strata}:
+            raise RowsNeeded
         if weight is not None:
             parts, specs, covariates = weighed(parts, specs, covariates, weight)
         pairs: list[MetricColumns] = [(name, None) for name in beside]
@@ -416,23 +423,26 @@ _MOST_OF_SUMS = 5e4
 @dataclass(frozen=True)
 class ClusterSums:
     """Sums of the numbers and the number of rows, for each combination of the keys; NaN where a
-    number is null, or one of `dens` is negative."""
+    number is null, one of `dens` is negative, or one of the `ids` may be unknown."""
 
     keys: list[str]
     numbers: list[str]
     dens: set[str | None]
+    ids: list[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
         own = []
         for batch in batches:
             made = {name: batch.column(name) for name in self.keys}
-            for name, kind in zip(self.keys, map(batch.schema.field, self.keys), strict=True):
-                if pa.types.is_dictionary(kind.type):
-                    made[name] = made[name].dictionary_decode()
+            for name, one in made.items():
+                if pa.types.is_dictionary(one.type):
+                    made[name] = one.dictionary_decode()
             values, _ = floats_of(batch, self.numbers, np.full(len(self.numbers), np.nan))
             for name, one in zip(self.numbers, values, strict=True):
                 made[name] = pa.array(np.where(one < 0, np.nan, one) if name in self.dens else one)
-            made[_ROWS] = pa.array(np.ones(len(batch)))
+            ids = [batch.column(name) for name in self.ids]
+            unknown = any(one.null_count or pa.types.is_floating(one.type) for one in ids)
+            made[_ROWS] = pa.array(np.full(len(batch), np.nan if unknown else 1.0))
             own.append(self.of(pa.table(made)))
         return self.of(pa.concat_tables(own)) if own else None
 
@@ -443,32 +453,45 @@ class ClusterSums:
         return pa.table(columns, names=[*self.keys, *added])
 
 
+def _exact(data: pd.DataFrame, numbers: list[str], labels: list[str]) -> bool:
+    """Whether the sums of the clusters tell their distances in each arm. Sums of huge numbers lose
+    the digits of a small spread; those of whole numbers are exact."""
+    arms = data.groupby(labels, observed=True, dropna=False)
+    rows, of_arm = data[_ROWS], arms[_ROWS].transform("sum")
+    for name in numbers:
+        apart = data[name] - rows * (arms[name].transform("sum") / of_arm)
+        spread = np.sqrt((apart**2).groupby(arms.ngroup()).transform("mean"))
+        far = data[name].abs() > _MOST_OF_SUMS * spread
+        if (far & (data[name] % 1 != 0)).any():
+            return False
+    return True
+
+
 def clusters_in_parts(
     parts: UserParts,
     specs: Specs,
     covariates: Mapping[str, Sequence[MetricColumns]],
     keys: list[str],
+    labels: list[str],
+    ids: list[str],
 ) -> tuple[pd.DataFrame, list[MetricRows]]:
-    """A row for each cluster and combination of the other keys, and the metrics of these rows."""
+    """A row for each cluster and combination of the other keys, and the metrics of these rows.
+    `labels` are the keys of segments and variants, and `ids` those of users."""
     every = [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
     numbers = list(dict.fromkeys(name for pair in every for name in pair if name is not None))
-    if {*numbers} & {*keys}:
+    made = {*numbers, _ROWS} | {f"{name}_sum" for name in [*numbers, _ROWS]}
+    if made & {*keys}:
         raise RowsNeeded
-    sums = ClusterSums(keys, numbers, {den for _, den in specs.values()})
+    sums = ClusterSums(keys, numbers, {den for _, den in specs.values()}, ids)
     try:
         sums([parts.sample])  # what cannot be added up fails here, and not in an engine's worker
-        found = filter(None, parts.run(sums, [*keys, *numbers]))
-        data = frame_of_table(sums.of(pa.concat_tables(found)))
+        found = filter(None, parts.run(sums, list(dict.fromkeys([*keys, *numbers, *ids]))))
+        data = parts.typed(frame_of_table(sums.of(pa.concat_tables(found))), labels)
     except pa.ArrowException:  # such as keys that are lists
         raise RowsNeeded from None
-    rows = data[_ROWS]
-    if not np.isfinite(data[numbers].to_numpy()).all() or rows.sum() != parts.n:
+    small = (np.abs(data[numbers].to_numpy()) < HUGE).all()  # and no NaN
+    if not small or data[_ROWS].sum() != parts.n or not _exact(data, numbers, labels):
         raise RowsNeeded
-    for sums_of in (data[name] for name in numbers):
-        # Sums of huge numbers lose the digits of a small spread; those of whole numbers are exact.
-        apart = sums_of - rows * (sums_of.sum() / parts.n)
-        if sums_of.abs().max() > _MOST_OF_SUMS * apart.std() and (sums_of % 1 != 0).any():
-            raise RowsNeeded
 
     def counted(pair: MetricColumns) -> MetricColumns:
         return pair[0], pair[1] or _ROWS

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import RecdfError
+from ...inputs.codes import known_ids
 from ...inputs.constraints import OneLabel
 from ...inputs.data_files import NeededColumns, UserParts, needed_frame, users_in_parts
 from ...inputs.door import takes_options
@@ -459,9 +460,9 @@ def compare_variants(
     needed = columns_of_users(metrics, covariates, variant_col, named, health)
     asked = test.values() if isinstance(test, Mapping) else [test]
     resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
-    # Rows in memory are compared as fast as they are added up by cluster or with weights.
-    some = isinstance(data, pd.DataFrame) or (cluster and weight_col)
-    if not (cap is not None or resampled or (some and (cluster or weight_col))):
+    # Rows of a frame are compared as fast as they are added up by cluster or with weights.
+    in_rows = isinstance(data, pd.DataFrame) and (cluster or weight_col)
+    if not (cap is not None or resampled or in_rows or (cluster and weight_col)):
         given, parts = users_in_parts(data, needed, variant_col)
     data = needed_frame(given, "data", needed) if parts is None else parts.head
     frame_of("data", data)
@@ -539,17 +540,22 @@ def _clusters_of_parts(
     health: pd.DataFrame | None,
 ) -> tuple[UsersInRows, list[Difference]]:
     """The sums of clusters in parts, and what times and strata say against their variants."""
-    if health is not None:  # it knows users, who are in several rows of a cluster
+    if health is not None or times[1]:  # users, and rows in strata, are counted one by one
         raise RowsNeeded
-    dates = [name for name in parts.head.columns if looks_like_date(parts.head[name])]
-    keys = [variant_col, *by_cols, *times[1], *clusters, *dates, *filter(None, times[::2])]
-    data, metrics = clusters_in_parts(parts, specs, covariates, list(dict.fromkeys(keys)))
-    own = user_col if {*as_columns(user_col)} <= {*data.columns} else None
+    head, labels = parts.head, [variant_col, *by_cols]
+    dates = [name for name in head.columns if looks_like_date(head[name])]
+    keys = list(dict.fromkeys([*labels, *clusters, *dates, *filter(None, times[::2])]))
+    users = as_columns(user_col) or ["user_id"] * ("user_id" in head.columns)
+    ids = [name for name in users if name not in keys]
     try:
-        rows = read_experiment_rows(data, variant_col, by_cols, own, times[1], clusters)
-        if rows.randomised is not rows.clusters:
+        data, metrics = clusters_in_parts(parts, specs, covariates, keys, labels, ids)
+        for name in ids:  # of another kind than ids have
+            known_ids(parts.sample.select([name]).to_pandas(), "data", name)
+        own = users if {*users} <= {*keys} else None
+        rows = read_experiment_rows(data, variant_col, by_cols, own, (), clusters)
+        if rows.randomised is not rows.clusters or data[dates].isna().any(axis=None):
             raise RowsNeeded
-        rows, late = in_time(data, rows, [variant_col, *by_cols], *times)
+        rows, late = in_time(data, rows, labels, *times)
     except RecdfError:  # the rows tell more of what is wrong
         raise RowsNeeded from None
     return UsersInRows(metrics, {}, rows), late

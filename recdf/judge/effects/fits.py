@@ -33,8 +33,10 @@ class Fit(NamedTuple):
     def of(cls, n: float, above: Floats, central: Floats, base: Floats, largest: Floats) -> Fit:
         """The regression by the moments of the columns; `RowsNeeded` where the others nearly
         follow from each other, or a column is large beside its spread."""
+        if n < len(base) + 2:
+            raise RowsNeeded
         inner, spread = central[1:, 1:], np.sqrt(np.diag(central) / n)
-        if n < len(base) + 2 or not (largest < _MOST_OF_VALUES * spread).all():
+        if not (largest < _MOST_OF_VALUES * spread).all():
             raise RowsNeeded
         if np.linalg.eigvalsh(inner / (n * spread[1:, None] * spread[1:]))[0] < _LEAST_EIGENVALUE:
             raise RowsNeeded

@@ -70,7 +70,7 @@ def quantity(mean: Floats, one: Linear) -> Quantity:
         return Quantity(mean[:, one.num], form)
     with undefined_is_nan():
         ratio = mean[:, one.num] / mean[:, one.den]
-        form[:, one.den] = -ratio
+        form[:, one.den] -= ratio  # the numerator may be the same column
         form /= mean[:, one.den, None]
     form[~np.isfinite(form)] = 0
     return Quantity(np.where(np.isfinite(ratio), ratio, 0.0), form)
