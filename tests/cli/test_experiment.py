@@ -653,7 +653,7 @@ ROLE_CALL = (
             ),
             (("--role", "ctr=success", "--expected", "A=0.8", "B=0.2"), "invalid", "invalid"),
             (
-                ("--role", "ctr=success", "--confidence", "0.999999999999999"),
+                ("--role", "ctr=success", "--confidence", "0.99999999999"),
                 "keep running",
                 "undecided",
             ),

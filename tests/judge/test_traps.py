@@ -382,7 +382,7 @@ def test_all_who_read_a_verdict_say_the_same_of_a_trap(code, tmp_path):
     page = rd.report(experiment=table, path=tmp_path / "page.html").read_text(encoding="utf-8")
     assert code in page or said.split(":")[1][:20] in page
     # Two segments, of which the one that is trapped decides about their difference.
-    rest = table.assign(country="b", diff=-table["diff"], withheld="", remarks="")
+    rest = table.assign(country="b", diff=-table["diff"], effect="none", withheld="", remarks="")
     both = pd.concat([table.assign(country="a"), rest])
     both = both[["country", *table.columns]]
     found = rd.experiments.segment_effects(both, details=True).iloc[0]

@@ -336,7 +336,7 @@ def over_time(
         if words.startswith("adjusted by"):
             promise = f"bars: intervals that hold together, {words}"
     found = zip(spoken(data["time"].map(str), data, "diff"), data["verdict"], strict=True)
-    said = [f"{one}, {visible(verdict)}".removesuffix(", ") for one, verdict in found]
+    said = [", ".join(filter(None, [one, visible(verdict)])) for one, verdict in found]
     frame.marks(data["time"], data["diff"], data["sign"], said, 6, what)
     if data["time"].dtype.kind == "M":
         frame.date_ticks()
