@@ -38,7 +38,7 @@ from ..judge.choices import (
     as_columns,
 )
 from ..judge.comparisons import Comparison
-from ..judge.effects.means import Linear, Units
+from ..judge.effects.units import Linear, Units
 from ..judge.per_user_columns import (
     Codes,
     Floats,

@@ -21,7 +21,8 @@ from ..inputs.data_files import UserParts
 from ..stats.numbers import Floats
 from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, products_of
 from .effects.fits import Fit
-from .effects.means import Cubes, FarRows, Linear, Units, UnitValues, slopes
+from .effects.means import slopes
+from .effects.units import Cubes, FarRows, Linear, Units, UnitValues
 
 # The farthest units of each cell that are kept. When more than `_WAITING` have gathered, they are
 # cut back to these. If more than `_MOST` are left because all are equally far, the rows are needed.

@@ -13,15 +13,8 @@ import pandas as pd
 from ...judge.aggregates import Aggregates
 from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.choices import Alternative, Row, TwoPlaces
-from ...judge.effects.means import (
-    Farthest,
-    MeanEffect,
-    Units,
-    arms_of_denominators,
-    arms_of_part,
-    estimate,
-    quantity,
-)
+from ...judge.effects.means import MeanEffect, arms_of_denominators, arms_of_part, estimate
+from ...judge.effects.units import Farthest, Units, quantity
 from ...judge.per_user_columns import Codes, Floats, exact_sums
 from ...judge.users import ArmRows, ExperimentRows
 from ...progress import Progress

@@ -31,7 +31,7 @@ from ...judge.choices import (
     check_options_of_tests,
 )
 from ...judge.comparisons import default_columns
-from ...judge.effects.means import Units
+from ...judge.effects.units import Units
 from ...judge.per_user_columns import (
     Codes,
     Floats,

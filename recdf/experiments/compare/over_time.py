@@ -28,7 +28,8 @@ from ...judge.choices import (
     as_columns,
 )
 from ...judge.comparisons import Comparison, default_columns
-from ...judge.effects.means import Units, arms_of_sums, influence, quantity
+from ...judge.effects.means import arms_of_sums, influence
+from ...judge.effects.units import Units, quantity
 from ...judge.per_user_columns import (
     Floats,
     Mask,

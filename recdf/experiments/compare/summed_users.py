@@ -18,7 +18,7 @@ from ...inputs.options import as_columns
 from ...judge.aggregates import RowsNeeded, UnitsRecord
 from ...judge.choices import Columns, RaiseOrDrop, Row
 from ...judge.effects.fits import Fit, fits
-from ...judge.effects.means import Linear, quantity
+from ...judge.effects.units import Linear, quantity
 from ...judge.in_parts import Regressed, SummedUsers, floats_of
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows

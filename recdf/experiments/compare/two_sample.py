@@ -15,7 +15,8 @@ import numpy as np
 from ...errors import DataError
 from ...judge.cautions import TINY
 from ...judge.choices import Row
-from ...judge.effects.means import Farthest, MeanEffect
+from ...judge.effects.means import MeanEffect
+from ...judge.effects.units import Farthest
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, exact_sums
 from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
