@@ -467,6 +467,8 @@ def _parts_of_files(
 def _parts_of_dask(data: Any, needed: NeededColumns) -> UserParts | None:
     head = data.head(2**12, npartitions=-1)
     names = needed(head.head(1))
+    if not all(isinstance(name, str) for name in names):  # Arrow takes a number for a place
+        return None
     n = len(data)
 
     def run(function: OfBatches, columns: list[str]) -> list[Any]:

@@ -272,8 +272,7 @@ def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid
                 own = block[: -(-n // _LANES) * _LANES, : len(mine)]
                 found[c, used[:, None], used] = _squared(own)[:n, :n]
         else:
-            # NumPy sorts short integers by their digits.
-            order = np.argsort(at.astype(np.min_scalar_type(n_cells)), kind="stable")
+            order = order_of_cells(at, n_cells)
             present, first = np.unique(at[order], return_index=True)
             used = _sliced(of, order, grid, block, rest[:, : len(at)], fine)
             own = block[: len(used), : len(at)]
@@ -285,6 +284,11 @@ def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid
         whole = found.astype(np.int64)
         sums += whole >> _LOW, whole & (2**_LOW - 1)
     return sums
+
+
+def order_of_cells(cell: Codes, n_cells: int) -> Codes:
+    """The rows in the order of their cells. NumPy sorts short integers by their digits."""
+    return np.argsort(cell.astype(np.min_scalar_type(n_cells)), kind="stable")
 
 
 def _squared(own: Floats) -> Floats:

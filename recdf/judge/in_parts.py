@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..inputs.codes import Codes
 from ..inputs.data_files import UserParts
 from ..stats.numbers import Floats
-from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, products_of
+from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, order_of_cells, products_of
 from .effects.fits import Fit
 from .effects.means import slopes
 from .effects.units import Cubes, FarRows, Linear, Units, UnitValues
@@ -418,11 +418,14 @@ class Spreads:
             columns, cell = self.summing.read(batch, known)
             if len(known) > len(self.cells):  # a query that has other rows each time
                 raise RowsNeeded
+            order = order_of_cells(cell, len(self.cells))
+            there, starts = np.unique(cell[order], return_index=True)
+            edges = starts, np.append(starts[1:], len(cell))
             for total, (at, of_cells) in zip(found, self.regressions, strict=True):
-                own = np.array([columns[i] for i in at])
-                for c in np.unique(cell):
+                own = np.array([columns[i].take(order) for i in at])
+                for c, start, end in zip(*map(np.ndarray.tolist, (there, *edges)), strict=True):
                     if (fit := of_cells[c]) is not None:
-                        total[c] += fit.spread(own[:, cell == c])
+                        total[c] += fit.spread(own[:, start:end])
         return found
 
 

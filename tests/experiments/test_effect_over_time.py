@@ -272,7 +272,7 @@ def test_without_a_trend_the_test_rejects_as_often_as_it_says(rng, options, clus
 @pytest.mark.slow
 @pytest.mark.parametrize("persistent", [0.0, 1.0])
 def test_cumulative_bands_hold_on_all_days_together(rng, persistent):
-    runs = 40
+    runs = 80
     rows = panel(rng, n=150, days=12)
     own = rng.normal(0, 1, (150, runs))[rows["user_id"]] * persistent
     rows, names = many(rows.drop(columns="x"), own + rng.normal(0, 1, own.shape))

@@ -182,7 +182,7 @@ def test_a_ramped_day_is_that_of_compare_variants_in_strata(rng):
 def test_a_ramp_up_covers_the_truth_and_fades_only_by_chance(rng, kind):
     """The treatment gains .5 on every day; users who come later, and all users on later days, have
     more."""
-    draws, of_draw, n = 1, 60, 600
+    draws, of_draw, n = 2, 60, 600
     missed = fading = pooled = 0
     for _ in range(draws):
         users = pd.DataFrame({"user_id": range(n), "exposed": rng.integers(0, 4, n)})

@@ -310,6 +310,35 @@ def test_types_of_labels_stay_as_they_are(parts, no_rows, tmp_path):
         assert found["treatment"].dtype == "Int64"
 
 
+@pytest.mark.parametrize("given", [{"by": 7}, {"by": 7, "weight_col": "weight"}, {"cluster": 8}])
+def test_numbers_as_names_of_columns(given, parts):
+    """Arrow takes them for places."""
+    dask = pytest.importorskip("dask.dataframe")
+    users = some_users()
+    users[7], users[8] = users["week"], users["user_id"] // 9 * 2 + (users["variant"] == "B")
+    with sized(USUAL_SIZES):
+        expected = pd.DataFrame(rd.compare_variants(users, "revenue", control="A", **given))
+    lazy = dask.from_pandas(users, npartitions=2, sort=False)
+    found = pd.DataFrame(rd.compare_variants(lazy, "revenue", control="A", **given))
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-9, check_dtype=False)
+
+
+def test_a_shift_that_a_tiny_covariate_uncovers(parts, no_rows, tmp_path):
+    users = some_users(n=MANY)
+    noise = np.random.default_rng(6).normal(0, 3, MANY)
+    users["before"] = noise + users["views_before"] / 10 + 0.1 * (users["variant"] == "B")
+    users["tiny"] = noise * 1e-9
+    past = {"revenue": "before", "clicks": "tiny", "hit": "views_before"}
+    found = same(written(users, tmp_path), users, covariates=past)
+    assert (found["balance_p"].dropna() < 1e-9).all()  # beside both, the shift is all that is left
+
+
+def test_strata_may_have_a_number_as_a_name():
+    users = some_users().rename(columns={"week": 7})
+    found = rd.compare_variants(users, "revenue", control="A", strata=7)
+    assert found["n_control"].item() == (users["variant"] == "A").sum()
+
+
 ODD_ROWS = {
     "a user without an id": ({"user_id": None}, {"cluster": "store"}, "null"),
     "an infinite value of weight 0": ({"weight": 0, "revenue": np.inf}, {}, "infinite"),

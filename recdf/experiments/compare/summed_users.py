@@ -138,6 +138,9 @@ class ArmsInCells:
             return np.full(len(covariates), np.nan)
         both = arms.cells(np.array([[0, 1]]))
         forms = np.array([quantity(both.mean, one).form[0] for one in covariates])
+        # In standard deviations: beside large covariates, small ones would be lost.
+        spread = np.sqrt(np.maximum(np.diag(forms @ both.central[0] @ forms.T), 0.0))
+        forms /= np.where(spread > 0, spread, 1.0)[:, None]
         if any(x.den is not None and not (arms.mean[:, x.den] > 0).all() for x in covariates):
             raise RowsNeeded
         half = (arms.high - arms.low) / 2 + np.abs((arms.high + arms.low) / 2 - both.mean[0])

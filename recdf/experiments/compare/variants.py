@@ -460,7 +460,8 @@ def compare_variants(
     needed = columns_of_users(metrics, covariates, variant_col, named, health)
     asked = test.values() if isinstance(test, Mapping) else [test]
     resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
-    # Rows of a frame are compared as fast as they are added up by cluster or with weights.
+    # Rows of a frame are compared as fast as they are added up by cluster or with weights, and
+    # clusters with weights are not added up.
     in_rows = isinstance(data, pd.DataFrame) and (cluster or weight_col)
     if not (cap is not None or resampled or in_rows or (cluster and weight_col)):
         given, parts = users_in_parts(data, needed, variant_col)

@@ -140,7 +140,7 @@ def shares_change(
     if strata and time_col not in strata:
         first = _first_row_of_units(stratum, rows)[0]
         p = _p_of_times(stratum, 0 * stratum, first, rows, ordered=False)
-        found.append(Difference("strata_differ", ", ".join(strata), p < HEALTH_ALPHA))
+        found.append(Difference("strata_differ", ", ".join(map(str, strata)), p < HEALTH_ALPHA))
     return found
 
 
