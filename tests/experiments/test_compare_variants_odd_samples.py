@@ -391,3 +391,15 @@ def test_a_regression_keeps_the_digits_of_huge_values(huge, strata):
     found = rd.compare_variants(users, "spend", **given)
     for name in ("diff", "se", "p_value", "variance_reduction", "balance_p"):
         assert found[name].item() == pytest.approx(expected[name].item(), rel=1e-9), name
+
+
+def test_a_shift_is_seen_beside_a_tiny_covariate():
+    rng, arm = np.random.default_rng(6), np.arange(1000) % 2
+    noise = rng.normal(0, 3, 1000)
+    users = pd.DataFrame({"user_id": range(1000), "variant": np.where(arm, "B", "A")})
+    users["x"], users["y"], users["z"] = rng.normal(0, 1, (3, 1000))
+    users["visits"], users["tiny"] = users["z"] + 1, noise * 1e-13
+    users["before"] = noise + users["visits"] / 10 + 0.1 * arm
+    past = {"x": "before", "y": "tiny", "z": "visits"}
+    found = rd.compare_variants(users, ["x", "y", "z"], control="A", covariates=past, details=True)
+    assert (found["balance_p"] < 1e-9).all()  # of the first covariate the shift alone is left

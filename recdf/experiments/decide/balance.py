@@ -86,7 +86,8 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
             one, present = sum_by(one, cell)
             arm, stratum = present % n % 2, None if stratum is None else present % n // 2
         values = one.num if one.den is None else linearise(one.num, one.den)[1]
-        columns[i] = values - values[:1].sum()  # sums of huge values would lose their digits
+        values = values - values[:1].sum()  # sums of huge values would lose their digits
+        columns[i] = values / (np.ptp(values) or 1.0)  # a regression would lose small columns
     if not columns or np.bincount(arm, minlength=2).min() < 2:
         return p
     for i, own in columns.items():
