@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -339,17 +339,41 @@ def permuted_t(
 SYMMETRIC, SKEWED = 1e-3, 0.2
 
 
+class Split(NamedTuple):
+    """The units of both arms in a stratum, the difference of their means, and the variance and the
+    skewness of all values together."""
+
+    n_control: float
+    n_treatment: float
+    diff: float
+    var: float
+    skewness: float
+
+    @classmethod
+    def of(cls, control: Floats, treatment: Floats) -> Split:
+        """That of values."""
+        units = moments_of(control, treatment)
+        diff = float(treatment.mean() - control.mean())
+        return cls(len(control), len(treatment), diff, float(units.var), float(units.skewness))
+
+    @classmethod
+    def of_flags(cls, some: Floats, n: Floats) -> Split:
+        """That of `some` ones among n zeros and ones of each arm."""
+        share, (n_c, n_t) = float(some.sum() / n.sum()), n.tolist()
+        control, treatment = (some / n).tolist()
+        var = share * (1 - share)
+        skewness = (1 - 2 * share) / math.sqrt(var) if var > 0 else 0.0
+        return cls(n_c, n_t, treatment - control, var, skewness)
+
+    def by_ranks(self) -> Split:
+        """That of the ranks of zeros and ones, which are n/2 apart."""
+        apart = (self.n_control + self.n_treatment) / 2
+        return self._replace(diff=apart * self.diff, var=apart**2 * self.var)
+
+
 def random_split_p(values: Floats, arm: Integers, stratum: Integers | None = None) -> float:
     """Return the two-sided p of the difference of two means over all splits of the units into arms
-    of these sizes.
-
-    Over these splits the difference has mean 0, a known variance and the skewness γ(N − 2n_t)√(N −
-    1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of
-    type III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of
-    another form, and ranks take the place of values. NaN where all values are equal. With a code of
-    the stratum of each unit, units are split within their strata, whose differences are added by
-    their number of units.
-    """
+    of these sizes; with a code of the stratum of each unit, within their strata. See `splits_p`."""
     cells = [values[arm == 0], values[arm == 1]]
     if stratum is not None:
         cell = 2 * stratum + arm
@@ -358,19 +382,39 @@ def random_split_p(values: Floats, arm: Integers, stratum: Integers | None = Non
         cells = np.split(values[order], np.searchsorted(cell[order], edges))
     pairs = zip(cells[::2], cells[1::2], strict=True)
     parts = [part for part in pairs if min(map(len, part)) >= 2]
-    diff, var, skewness = _split_moments(parts)
-    if abs(skewness) > SKEWED:
-        ranked = []  # the values by their ranks among those of both arms
+
+    def ranked() -> Iterable[Split]:
+        """The values by their ranks among those of both arms."""
         for part in parts:
             _, place, count = np.unique(
                 np.concatenate(part), return_inverse=True, return_counts=True
             )
             ranks = (np.cumsum(count) - (count - 1) / 2)[place]
-            ranked.append(tuple(np.split(ranks, [len(part[0])])))
-        diff, var, skewness = _split_moments(ranked)
-    if not var > 0:
-        return np.nan
-    return skewed_p(diff / math.sqrt(var), skewness)
+            yield Split.of(*np.split(ranks, [len(part[0])]))
+
+    return splits_p([Split.of(*part) for part in parts], ranked)
+
+
+def splits_p(strata: Iterable[Split], ranked: Callable[[], Iterable[Split]]) -> float:
+    """Return the two-sided p of the differences of two means in strata, over all splits of the
+    units of each into arms of these sizes. The differences are added by their number of units.
+
+    Over these splits the difference has mean 0, a known variance and the skewness γ(N − 2n_t)√(N −
+    1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of
+    type III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of
+    another form, and ranks take the place of values. NaN where all values are equal.
+    """
+    diff, var, skewness = _split_moments(strata)
+    if abs(skewness) > SKEWED:
+        diff, var, skewness = _split_moments(ranked())
+    return skewed_p(diff / math.sqrt(var), skewness) if var > 0 else np.nan
+
+
+def turn_of_split(n_control: float, n_treatment: float) -> float:
+    """Return what the skewness of all values is multiplied by in that of the difference."""
+    n = n_control + n_treatment
+    odds = (n - 2 * n_treatment) * math.sqrt(n - 1)
+    return odds / ((n - 2) * math.sqrt(n_control * n_treatment))
 
 
 def skewed_p(z: float, skewness: float) -> float:
@@ -385,19 +429,17 @@ def skewed_p(z: float, skewness: float) -> float:
     )
 
 
-def _split_moments(parts: Sequence[tuple[Floats, ...]]) -> tuple[float, float, float]:
+def _split_moments(strata: Iterable[Split]) -> tuple[float, float, float]:
     """Return the sum of N·difference over strata, with its variance and skewness over random
     splits."""
-    diff = var = cubes = 0.0
-    for control, treatment in parts:
-        n_c, n_t = len(control), len(treatment)
-        n, units = n_c + n_t, moments_of(control, treatment)
-        if units.var > 0:
-            turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
-            spread = n * math.sqrt(float(units.var) * n / (n - 1) * (1 / n_c + 1 / n_t))
-            diff += n * float(treatment.mean() - control.mean())
-            var, cubes = var + spread**2, cubes + spread**3 * float(units.skewness) * turn
-    return diff, var, cubes / var**1.5 if var > 0 else 0.0
+    total = var = cubes = 0.0
+    for n_c, n_t, diff, var_of_values, skewness in strata:
+        n = n_c + n_t
+        spread = n * math.sqrt(var_of_values * n / (n - 1) * (1 / n_c + 1 / n_t))
+        if spread > 0:
+            total, var = total + n * diff, var + spread**2
+            cubes += spread**3 * skewness * turn_of_split(n_c, n_t)
+    return total, var, cubes / var**1.5 if var > 0 else 0.0
 
 
 def sign_flip_p(
