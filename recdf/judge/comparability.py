@@ -34,9 +34,7 @@ class Fact(NamedTuple):
 
 
 def facts_of(
-    own: AnySpec,
-    base: AnySpec,
-    definitions: Mapping[str, Sequence[str | None]],
+    own: AnySpec, base: AnySpec, definitions: Mapping[str, Sequence[str | None]]
 ) -> dict[str, Fact]:
     """Return what two results were evaluated with, by its name; None where nothing tells.
 

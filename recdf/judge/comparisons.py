@@ -94,16 +94,15 @@ def default_columns(table: pd.DataFrame, details: bool) -> pd.DataFrame:
     """Return a comparison without the columns that few readers need, unless these are asked for."""
     if details:
         return table
-    named = next(names for mark, names in DEFAULT_COLUMNS.items() if mark in table.columns)
-    first = list(table.columns).index("metric")
-    kept = {*table.columns[:first], *named.split(), *VERDICT_COLUMNS}
+    named = next(names for mark, names in DEFAULT_COLUMNS.items() if mark in table)
+    kept = {*columns_before(table, "metric"), *named.split(), *VERDICT_COLUMNS}
     shown = table[[name for name in table.columns if name in kept]]
     return Comparison.of(shown) if type(table) is Comparison else shown
 
 
 def need_details(table: pd.DataFrame, names: Iterable[str]) -> None:
     """Raise if a comparison lacks columns that it has with details=True alone."""
-    if missing := [name for name in names if name not in table.columns]:
+    if missing := [name for name in names if name not in table]:
         raise ColumnError(
             f"table has no column {missing[0]!r}; make the comparison with ⟦+details=True⟧",
             column=missing[0],
@@ -114,11 +113,7 @@ def confidence_of(comparison: pd.DataFrame) -> float | None:
     """Return the confidence of a comparison, from its column where it has it; None where that is
     not one number."""
     known = comparison.attrs.get("recdf_comparison", {}).get("confidence")
-    found = (
-        comparison["confidence"].unique().tolist()
-        if "confidence" in comparison.columns
-        else [known]
-    )
+    found = comparison["confidence"].unique().tolist() if "confidence" in comparison else [known]
     return found[0] if len(found) == 1 else None
 
 
@@ -160,10 +155,10 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
     """
     if not isinstance(comparison, pd.DataFrame):
         raise TypeError(f"comparison is {kind_of(comparison)}; expected the table of a comparison")
-    models = "baseline" in comparison.columns
+    models = "baseline" in comparison
     base, other = ("baseline", "model") if models else ("control", "treatment")
     needed = [*COMPARISON_COLUMNS, base, other]
-    missing = [name for name in needed if name not in comparison.columns]
+    missing = [name for name in needed if name not in comparison]
     if missing:
         raise ColumnError(
             f"comparison has no column {missing[0]!r}; expected what compare_variants or "
@@ -203,7 +198,7 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
         cells["means"] = text(*pair, "ci_low", "ci_high", form=means)
     if models:
         cells["n"] = text("n_users", form=lambda n: f"{n:,}")
-        if "n_human" in comparison.columns:
+        if "n_human" in comparison:
             cells["labels"] = text(
                 "n_human", "n_cheap", form=lambda n, more: f"{n:,} of people, {more:,} cheap"
             )
@@ -236,8 +231,8 @@ class Comparison(pd.DataFrame, metaclass=AnyFrame):
         return shown
 
     def _whole(self) -> bool:
-        sides = ("baseline", "model") if "baseline" in self.columns else ("control", "treatment")
-        return len(self) > 0 and all(name in self.columns for name in (*COMPARISON_COLUMNS, *sides))
+        sides = ("baseline", "model") if "baseline" in self else ("control", "treatment")
+        return len(self) > 0 and all(name in self for name in (*COMPARISON_COLUMNS, *sides))
 
     def __repr__(self) -> str:
         return comparison_text(self) if self._whole() else super().__repr__()

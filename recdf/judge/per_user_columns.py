@@ -53,7 +53,7 @@ def warn_of_weights(per_user: pd.DataFrame, role: str, used: Collection[Any]) ->
     name = spec.get("weight")
     if not spec and "weight" in list_columns(per_user):
         name = "weight"
-    if name is None or name not in per_user.columns or name in used:
+    if name is None or name not in per_user or name in used:
         return
     warn_user(
         f"{role} has the weights of its evaluation in {name!r}, and every row counts alike here; "
@@ -66,11 +66,10 @@ def warn_of_weights(per_user: pd.DataFrame, role: str, used: Collection[Any]) ->
 def list_columns(per_user: pd.DataFrame) -> list[Any]:
     """Return the `by` columns and the list key: the columns before `n_true` (and `n_rows`); none
     without `n_true`."""
-    columns = list(per_user.columns)
+    columns = list(per_user)
     if "n_true" not in columns:
         return []
-    counts = [columns.index(name) for name in ("n_rows", "n_true") if name in columns]
-    return columns[: min(counts)]
+    return columns[: min(columns.index(name) for name in ("n_rows", "n_true") if name in columns)]
 
 
 def unit_of(key: Sequence[Any]) -> list[Any]:
@@ -89,7 +88,7 @@ def refuse_mixed_models(
     purpose. Without what `evaluate` wrote, a column tells recommenders apart if most lists stand
     once under each of its values.
     """
-    spec, columns = evaluated(per_user), list(per_user.columns)
+    spec, columns = evaluated(per_user), list(per_user)
     apart = [name for name in spec.get("by", []) if name in columns and name not in (*by, *key)]
     lists = [*by, *(name for name in spec.get("user_col", []) if name in columns)]
     mixed = len(lists) > len(by) and bool(apart) and len(per_user[apart].drop_duplicates()) > 1
@@ -98,24 +97,20 @@ def refuse_mixed_models(
         list_columns(per_user)
         or columns[: max((columns.index(name) for name in key), default=-1) + 1]
     )
-    first = first or [name for name in ("user_id",) if name in columns]
+    first = first or ["user_id"] * ("user_id" in columns)
     listed = [name for name in first if name not in by]
     words = per_user.select_dtypes(["object", "string", "category"]).columns
     for name in [] if spec else [*listed[:-1], *(one for one in words if one not in first)]:
         lists = [*by, *(one for one in listed if one != name)]
         dated = pd.api.types.is_datetime64_any_dtype(per_user[name])
-        n = (
-            1
-            if name in (*by, *key) or dated or len(lists) == len(by)
-            else per_user[name].nunique(dropna=False)
-        )
+        if name in (*by, *key) or dated or len(lists) == len(by):
+            continue
+        n = per_user[name].nunique(dropna=False)
         if 1 < n <= len(per_user) / n and not per_user.duplicated([*lists, name]).any():
             # A model may lack a few lists.
-            found += (
-                [name]
-                if (per_user.groupby(lists, dropna=False, observed=True).size() == n).mean() > 0.5
-                else []
-            )
+            whole = per_user.groupby(lists, dropna=False, observed=True).size() == n
+            if whole.mean() > 0.5:
+                found.append(name)
     if found:
         raise DataError(
             f"per_user has each list for several values of {found}, whose rows would be averaged "

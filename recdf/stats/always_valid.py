@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from .arms import effective_number
-from .numbers import Alternative, Floats, Number
+from .numbers import Alternative, Floats, Number, TwoNumbers
 from .prediction_powered import LabelledUnits, PoweredMean, powered_mean
 from .student import t_p_value, t_quantile
 from .turned import turning_value, typical_units
@@ -102,8 +102,8 @@ def bets(x: Floats, alpha: float) -> Floats:
 def log_capital(s: Floats, worst: float, staked: Floats) -> float:
     """Return ln K with K = Π(1 + min(λ_i, ¾/worst)·s_i) for these bets λ."""
     if worst <= 0:  # nothing can be lost
-        return float("inf") if s.any() else 0.0
-    return float(np.log1p(np.minimum(staked, MOST_STAKED / worst) * s).sum())
+        return math.inf if s.any() else 0.0
+    return np.log1p(np.minimum(staked, MOST_STAKED / worst) * s).sum()
 
 
 def log_capital_anytime(s: Floats, worst: float) -> float:
@@ -114,9 +114,9 @@ def log_capital_anytime(s: Floats, worst: float) -> float:
     came.
     """
     if worst <= 0:
-        return float("inf") if s.any() else 0.0
-    logs = [float(np.log1p(share / worst * s).sum()) for share in STAKES]
-    return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
+        return math.inf if s.any() else 0.0
+    logs = [np.log1p(share / worst * s).sum() for share in STAKES]
+    return np.logaddexp.reduce(logs) - np.log(len(logs))
 
 
 def last_shown(shown: Callable[[float], bool], start: float, step: float, least: float) -> float:
@@ -154,11 +154,11 @@ MOST_SKEWED, LEAST_EQUAL_UNITS = 0.14, 30
 PROVEN_LATER = 2.0  # what a gambler has lost, in ln K, before the bets fit the data
 
 
-def _spread_of(z: Floats, loss: float) -> tuple[float, float]:
+def _spread_of(z: Floats, loss: float) -> TwoNumbers:
     root = math.sqrt(z @ z)
     if loss == 0 or root <= 1e-9 * loss:  # values that do not vary leave nothing but rounding
         return 0.0, 0.0
-    return root / loss, float(((z / root) ** 3).sum()) / 6
+    return root / loss, ((z / root) ** 3).sum() / 6
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Change:
     scale: Floats
     weight: Floats
     reach: float
-    values: tuple[float, float] | None
+    values: TwoNumbers | None
     smaller: bool
     relative: bool
     allowed: float
@@ -193,24 +193,18 @@ class Change:
         return self.n - 1
 
     @cached_property
-    def _moments(self) -> tuple[float, float, float, float, float]:
+    def _moments(self) -> tuple[float, ...]:
         """Mean gain and mean scale, and the variances of both and their covariance as estimates."""
-        total = float(self.weight.sum())
+        total = self.weight.sum()
         if not total:
-            return math.nan, math.nan, math.nan, math.nan, math.nan
+            return (math.nan,) * 5
         parts = np.array([self.gain, self.scale])
         means = parts.sum(axis=1) / total
         z = parts - means[:, None] * self.weight
         (var_gain, cov), (_, var_scale) = z @ z.T * (self.n / max(self.n - 1, 1) / total**2)
-        return (
-            float(means[0]),
-            float(means[1]),
-            float(var_gain),
-            float(var_scale),
-            float(cov),
-        )
+        return tuple(map(float, (*means, var_gain, var_scale, cov)))
 
-    def _slack(self, change: float) -> tuple[float, float]:
+    def _slack(self, change: float) -> TwoNumbers:
         """Mean slack at a change, and its standard error."""
         gain, scale, var_gain, var_scale, cov = self._moments
         return gain - change * scale, math.sqrt(
@@ -220,14 +214,14 @@ class Change:
     @property
     def point(self) -> float:
         """The change that was observed; NaN if it is relative to a mean that is not above 0."""
-        gain, scale, *_ = self._moments
+        gain, scale = self._moments[:2]
         return gain / scale if scale > 0 else math.nan
 
     @cached_property
-    def _spread(self) -> tuple[float, float]:
+    def _spread(self) -> TwoNumbers:
         """Root of the summed squares of the slacks in terms of the largest loss of a unit, and
         their skewness/(6√n)."""
-        gain, scale, *_ = self._moments
+        gain, scale = self._moments[:2]
         z = self.gain - gain * self.weight - self.allowed * (self.scale - scale * self.weight)
         return _spread_of(z, self.reach * math.sqrt(self.weight @ self.weight / max(self.n, 1)))
 
@@ -269,7 +263,7 @@ class Change:
         weight = self.weight[order]
         return self.gain[order] / weight, self.scale[order] / weight, weight / weight.max()
 
-    def _range(self, change: float) -> tuple[float, float]:
+    def _range(self, change: float) -> TwoNumbers:
         """Smallest and largest slack that a list can have."""
         sign, ends = -1 if self.smaller else 1, self.values or (math.nan, math.nan)
         found = [
@@ -314,7 +308,7 @@ class Change:
         )
         return math.exp(-max(won, 0.0))
 
-    def ends(self) -> tuple[float, float]:
+    def ends(self) -> TwoNumbers:
         """Return the lower and the upper bound of the change, each one-sided at 1 − α."""
         point, scale = self.point, self._moments[1]
         if not self.bound or math.isnan(point):
@@ -337,15 +331,13 @@ class Change:
         if not margin > 0 or not self.bound:
             return math.nan
         if self.bound == "t":
-            far = sum(
-                float(t_quantile(self.n - 1, "greater", chance)) for chance in (1 - self.alpha, 0.8)
-            )
+            far = sum(t_quantile(self.n - 1, "greater", chance) for chance in (1 - self.alpha, 0.8))
             return math.ceil(
                 self.n * max(se * far / margin, 1 / (MOST_OF_ONE_UNIT * self._spread[0])) ** 2
             )
         (gains, scales, weight), (low, _) = self._shuffled, self._range(self.allowed)
         won = weight * np.maximum(gains - self.allowed * scales, low) / -low
-        growth = max(float(np.log1p(stake * won).mean()) for stake in STAKES)
+        growth = max(np.log1p(stake * won).mean() for stake in STAKES)
         return math.ceil((PROVEN_LATER - math.log(self.alpha)) / growth) if growth > 0 else math.nan
 
 
@@ -374,19 +366,17 @@ class PoweredChange(Change):
         units = self.gains._replace(y=y, f=f, rest=rest)
         return powered_mean(y, f, rest, same=units.same), units
 
-    def _slack(self, change: float) -> tuple[float, float]:
+    def _slack(self, change: float) -> TwoNumbers:
         found, _ = self._powered(change)
         return found.mean, math.sqrt(found.var)
 
     @cached_property
-    def _moments(self) -> tuple[float, float, float, float, float]:
-        gain, scale = (
-            powered_mean(*units[:3], same=units.same).mean for units in (self.gains, self.scales)
-        )
-        return gain, scale, math.nan, math.nan, math.nan
+    def _moments(self) -> tuple[float, ...]:
+        both = self.gains, self.scales
+        return tuple(powered_mean(*units[:3], same=units.same).mean for units in both)
 
     @cached_property
-    def _spread(self) -> tuple[float, float]:
+    def _spread(self) -> TwoNumbers:
         found, units = self._powered(self.allowed)
         parts = units.y - found.weight * units.f, found.weight * units.rest
         z = np.concatenate([(one - one.mean()) / len(one) for one in parts if len(one)])

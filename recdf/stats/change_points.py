@@ -133,8 +133,8 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
         parts = edges if changes else sorted({0, likeliest, n})
         like = np.maximum(like, likeness(off_levels(nights, parts)[0] if line is None else line))
         off, of_nights = off_levels(nights, edges, cut=False)
-        apart = {int(at): float(off[at]) for at in np.flatnonzero(np.abs(off) > OUTLIER)}
-        sd = float(np.median(of_nights)) if np.ptp(nights.x) > 0 else math.nan
+        apart = {int(at): off[at] for at in np.flatnonzero(np.abs(off) > OUTLIER)}
+        sd = np.median(of_nights) if np.ptp(nights.x) > 0 else math.nan
     most = int(np.argmax(like[:3]))
     limit = ALIKE_BEFORE if any(one.ends is None for one in changes) else TOO_ALIKE
     return Series(changes, ALIKENESS[most] if like[most] > limit else "", apart, sd)
@@ -171,7 +171,7 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
         size, z, off = second_look(before, after, EARLY_LOOK)
         if abs(z) <= SECOND or np.count_nonzero(off * size > 0) < 2:
             continue
-        found = found or LevelChange(at, last, None, float(evidence[last]), size)
+        found = found or LevelChange(at, last, None, evidence[last], size)
         if abs(second_look(before, after, SURE_LOOK)[1]) > SECOND:
             found = found._replace(begins=at, sure=last, size=size)
             break
@@ -210,12 +210,12 @@ def _days(nights: Nights) -> np.ndarray:
 def between(nights: Nights, off: Floats, spent: Floats | float) -> float:
     """Return τ² from distances of which the share `spent` is fitted."""
     squares = off**2 / (MEDIAN_OF_SQUARE * np.maximum(1 - spent, 0.25))
-    return max(0.0, float(np.median(squares - nights.se**2)))
+    return max(0.0, np.median(squares - nights.se**2))
 
 
 def variances(nights: Nights, tau2: float) -> Floats:
     """Return s² + τ² of every night, and at least what rounding makes of equal values."""
-    least = 1e-12 * float(np.square(nights.x).max()) + 1e-300
+    least = 1e-12 * np.square(nights.x).max() + 1e-300
     return np.maximum(nights.se**2 + tau2, least)
 
 
@@ -283,11 +283,11 @@ def likeness(off: Floats) -> Floats:
     errors; and the long-run variance over the variance (Bartlett)."""
     n = len(off)
     off = off - off.mean()
-    squares, lags = float(off @ off), min(LAGS, n // 4)
+    squares, lags = off @ off, min(LAGS, n // 4)
     if squares <= 0 or lags < 1:
         return np.array([0.0, 0.0, 0.0, 1.0])
     r = np.array([off[lag:] @ off[:-lag] / squares + 1 / n for lag in range(1, lags + 1)])
-    long_run = 1 + 2 * float((1 - np.arange(1, lags + 1) / (lags + 1)) @ r)
+    long_run = 1 + 2 * (1 - np.arange(1, lags + 1) / (lags + 1)) @ r
     week = r[6] if lags >= 7 else 0.0
     root = math.sqrt(n)
     return np.array([r[0] * root, week * root, r.sum() * root / math.sqrt(lags), long_run])
@@ -301,7 +301,7 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
     """
     n, m = len(before), len(after)
     off, _ = off_levels(before, [0, n])
-    long_run = max(1.0, float(likeness(off)[3]) + more * 2 * math.sqrt(4.5 / n))
+    long_run = max(1.0, likeness(off)[3] + more * 2 * math.sqrt(4.5 / n))
     middle, tau2 = _by_day(before)
     var = variances(before, tau2)
     reach = CLIP * np.sqrt(var)
@@ -309,13 +309,13 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
         np.clip(before.x, middle - reach, middle + reach), _days(before), 1 / var
     )
     of_day = dict(zip(before.day.tolist(), level.tolist(), strict=True))
-    usual = float(np.median(before.x))
+    usual = np.median(before.x)
     gone = after.x - np.array([of_day.get(day, usual) for day in after.day.tolist()])
     off_by = np.clip(gone / np.sqrt(variances(after, tau2)), -2 * CLIP, 2 * CLIP)
-    recent = float(off[-RECENT:] @ off[-RECENT:]) / RECENT if n > 2 * RECENT else 0.0
-    spread = max(1.0, float(off @ off) / max(n - 7, 1), recent)
-    of_after = (4 * spread + float(np.square(off_by - off_by.mean()).sum())) / (3 + m)
+    recent = off[-RECENT:] @ off[-RECENT:] / RECENT if n > 2 * RECENT else 0.0
+    spread = max(1.0, off @ off / max(n - 7, 1), recent)
+    of_after = (4 * spread + np.square(off_by - off_by.mean()).sum()) / (3 + m)
     fitted = max(1, 7 / min(m, 7)) / n
     error = math.sqrt(long_run * (max(spread, of_after) / m + spread * fitted))
-    size = float(off_by.mean())
+    size = off_by.mean()
     return size, size / error, off_by

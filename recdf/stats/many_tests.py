@@ -3,31 +3,15 @@ differ."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .numbers import (
-    Correction,
-    Floats,
-    Integers,
-    Mask,
-    scipy_module,
-    undefined_is_nan,
-)
+from .numbers import Correction, Floats, Integers, Mask, TwoNumbers, scipy_module, undefined_is_nan
 from .shares import chi2_tail
 from .student import t_quantile
 
 SIDAK = ("sidak", "holm_sidak")
-
-# What the p-value of each rank 1..m is multiplied by.
-_FACTORS: dict[str, Callable[[int, Floats], Floats | float]] = {
-    **dict.fromkeys(("holm", "hochberg"), lambda m, rank: m + 1 - rank),
-    "bonferroni": lambda m, rank: float(m),
-    "bh": lambda m, rank: m / rank,
-    "by": lambda m, rank: m / rank * (1 / rank).sum(),
-}
 
 
 def adjust(p: Floats, method: Correction) -> Floats:
@@ -43,12 +27,18 @@ def adjust(p: Floats, method: Correction) -> Floats:
     m = len(tested)
     order = tested[np.argsort(p[tested], kind="stable")]
     ranks = np.arange(1.0, m + 1)
-    ordered = p[order]
-    if method in _FACTORS:
-        ordered = _FACTORS[method](m, ranks) * ordered
-    elif method in SIDAK:
+    steps, ordered = m + 1 - ranks, p[order]
+    # What the p-value of each rank is multiplied by.
+    factors: dict[str, Any] = {
+        **dict.fromkeys(("holm", "hochberg"), steps),
+        "bonferroni": m,
+        "bh": m / ranks,
+        "by": m / ranks * (1 / ranks).sum(),
+    }
+    if method in SIDAK:
         with np.errstate(divide="ignore"):  # the logarithm of 1 − 1
-            ordered = -np.expm1((m if method == "sidak" else m + 1 - ranks) * np.log1p(-ordered))
+            ordered = -np.expm1((m if method == "sidak" else steps) * np.log1p(-ordered))
+    ordered = factors.get(method, 1.0) * ordered
     if method in ("holm", "holm_sidak"):
         ordered = np.maximum.accumulate(ordered)
     elif method in ("hochberg", "bh", "by"):
@@ -67,12 +57,7 @@ def adjust_within(p: Floats, family: Integers, method: Correction) -> Floats:
 
 
 def joint_levels(
-    p: Floats,
-    p_adj: Floats,
-    reject: Mask,
-    family: Integers,
-    alpha: float,
-    method: Correction,
+    p: Floats, p_adj: Floats, reject: Mask, family: Integers, alpha: float, method: Correction
 ) -> Floats:
     """Return the error level of each interval, so that all m of a family hold together.
 
@@ -142,18 +127,16 @@ def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
         return Heterogeneity(n, np.nan, np.nan, max(n - 1, 0), np.nan, np.nan, nothing, nothing)
     effects, variances = diff[known], np.square(se[known])
     w = variances.min() / variances  # relative weights: tiny standard errors would overflow
-    mean = float(w @ effects / w.sum())
-    q = float(w @ np.square(effects - mean) / variances.min())
+    mean = w @ effects / w.sum()
+    q = w @ np.square(effects - mean) / variances.min()
     spread = max(0.0, (q - (n - 1)) / (w.sum() - w @ w / w.sum())) * variances.min()
     v = 1 / (1 / w + spread / variances.min())
-    centre = float(v @ effects / v.sum())
+    centre = v @ effects / v.sum()
     part = spread / (spread + variances)
     shrunken, errors = nothing.copy(), nothing.copy()
     shrunken[known] = centre + part * (effects - centre)
     errors[known] = np.sqrt(part * variances + np.square(1 - part) * variances.min() / v.sum())
-    return Heterogeneity(
-        n, mean, q, n - 1, chi2_tail(q, n - 1), float(np.sqrt(spread)), shrunken, errors
-    )
+    return Heterogeneity(n, mean, q, n - 1, chi2_tail(q, n - 1), np.sqrt(spread), shrunken, errors)
 
 
 # ------------------------------------------------------------------------------------------
@@ -194,29 +177,21 @@ def true_effects(
     off_x, off_y, grow = x - x.mean(), y - y.mean(), n / (n - 1)
     both, own_x, own_y = (
         grow * a * b - c
-        for a, b, c in (
-            (off_x, off_y, cov),
-            (off_x, off_x, var_x),
-            (off_y, off_y, var_y),
-        )
+        for a, b, c in ((off_x, off_y, cov), (off_x, off_x, var_x), (off_y, off_y, var_y))
     )
-    c, vx, vy = float(both.mean()), float(own_x.mean()), float(own_y.mean())
+    c, vx, vy = both.mean(), own_x.mean(), own_y.mean()
     quantile = float(t_quantile(n - 2, "two-sided", confidence))
     slope = (c / vx if vx > 0 else np.nan, *_ratio_interval(both, own_x, quantile))
-    correlation = (np.nan, np.nan, np.nan)
+    correlation = lowest = highest = np.nan
     if vx > 0 and vy > 0:
         root = np.sqrt(vx * vy)
         spread = root + ((own_x - vx) * np.sqrt(vy / vx) + (own_y - vy) * np.sqrt(vx / vy)) / 2
-        low, high = _ratio_interval(both, spread, quantile)
-        correlation = (
-            float(np.clip(c / root, -1, 1)),
-            float(np.clip(low, -1, 1)),
-            float(np.clip(high, -1, 1)),
-        )
-    return TrueEffects(*slope, *correlation, vx, vy, c)
+        ends = _ratio_interval(both, spread, quantile)
+        correlation, lowest, highest = np.clip([c / root, *ends], -1, 1)
+    return TrueEffects(*slope, correlation, lowest, highest, vx, vy, c)
 
 
-def _ratio_interval(above: Floats, below: Floats, quantile: float) -> tuple[float, float]:
+def _ratio_interval(above: Floats, below: Floats, quantile: float) -> TwoNumbers:
     """Fieller's interval of the ratio of two means of the same experiments; NaN unless the lower is
     above 0."""
     num, den = above.mean(), below.mean()
@@ -225,12 +200,12 @@ def _ratio_interval(above: Floats, below: Floats, quantile: float) -> tuple[floa
     if not (den > 0 and a > 0):
         return np.nan, np.nan
     root = np.sqrt(max(b * b - a * c, 0.0))
-    return float((b - root) / a), float((b + root) / a)
+    return (b - root) / a, (b + root) / a
 
 
 def launches_by_sign(
     x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, true: TrueEffects
-) -> tuple[float, float]:
+) -> TwoNumbers:
     """Return the share of right launches by the sign of x, and the true effect on y that they lose
     an experiment.
 
@@ -241,7 +216,7 @@ def launches_by_sign(
     """
     ndtr = scipy_module("special").ndtr
     vx, vy = max(true.var_x, 0.0), max(true.var_y, 0.0)
-    c = float(np.clip(true.cov, -np.sqrt(vx * vy), np.sqrt(vx * vy)))
+    c = np.clip(true.cov, -np.sqrt(vx * vy), np.sqrt(vx * vy))
     total_x, total_y, total_c = vx + var_x, vy + var_y, c + cov
     det = total_x * total_y - total_c**2
     by_x, by_y = (c * total_y - vy * total_c) / det, (vy * total_x - c * total_c) / det
@@ -253,4 +228,4 @@ def launches_by_sign(
     above = ndtr(z)
     best = m * above + s * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     launched = x > 0
-    return float(np.where(launched, above, 1 - above).mean()), float((best - m * launched).mean())
+    return np.where(launched, above, 1 - above).mean(), (best - m * launched).mean()

@@ -17,6 +17,8 @@ Mask = npt.NDArray[np.bool_]
 
 # A result of a function that reduces the last axis: a number for one experiment, an array for many.
 Number = Floats | float
+# Such as the ends of an interval.
+TwoNumbers = tuple[float, float]
 
 Alternative = Literal["two-sided", "greater", "less"]
 Correction = Literal["holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"]

@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from .numbers import Floats, Integers, Mask
-from .student import student_quantile
-from .turned import Ends, ends, typical_units
+from .numbers import Floats, Integers, Mask, TwoNumbers
+from .turned import Ends, typical_units
 
 Tuning = Literal["open", "clipped"]
 
@@ -30,6 +29,20 @@ class PoweredMean(NamedTuple):
     weight: float
     cheap_mean: float
     cheap_var: float
+
+    def ends(self, units: float, bounds: TwoNumbers) -> Ends:
+        """Return it with the ends that one more unit with both values would give it, at its worst.
+
+        Where Y and f are between low and high, Y − λf is between low − λ·high and high − λ·low.
+        """
+        (low, high), weight, left = bounds, self.weight, self.mean - self.cheap_mean
+        squares = max(self.var - self.cheap_var, 0.0) * units * (units - 1)
+        found = []
+        for bound in (low - weight * high, high - weight * low):
+            more = squares + units / (units + 1) * (left - bound) ** 2
+            shifted = self.mean + (bound - left) / (units + 1)
+            found.append((shifted, np.sqrt(more / units / (units + 1) + self.cheap_var)))
+        return Ends(self.mean, np.sqrt(self.var), self.df, *found)
 
 
 class LabelledUnits(NamedTuple):
@@ -92,7 +105,7 @@ def labelled_units(
         at = sides[side] & ~np.isnan(x)
         total, sums = (summed(one, at)[own[side]] for one in (w, w * x))
         mean = sums.sum() / max(total.sum(), 1e-300)
-        part = max(float(total.sum()) / max(len(total), 1), 1e-300)
+        part = max(total.sum() / max(len(total), 1), 1e-300)
         found.append(x[at] if plain else mean + (sums - mean * total) / part)
     same = () if plain else [np.flatnonzero((own[0] & own[1])[one]) for one in own]
     more = [*zip(found[3::2], found[4::2], strict=True)]
@@ -101,11 +114,7 @@ def labelled_units(
 
 
 def powered_mean(
-    y: Floats,
-    f: Floats,
-    rest: Floats,
-    tuning: Tuning = "open",
-    same: Sequence[Integers] = (),
+    y: Floats, f: Floats, rest: Floats, tuning: Tuning = "open", same: Sequence[Integers] = ()
 ) -> PoweredMean:
     """θ = λ·mean_N(f) + mean_n(Y − λf), with variance λ²·var_N(f)/N + var_n(Y − λf)/n.
 
@@ -117,25 +126,25 @@ def powered_mean(
     if not len(rest):
         f, rest = np.zeros(len(y)), np.zeros(1)
     n, n_rest, clipped = len(y), len(rest), tuning == "clipped"
-    spread = float(np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1))
-    shared = float((y - y.mean()) @ (f - f.mean())) / (n if clipped else n - 1)
+    spread = np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1)
+    shared = (y - y.mean()) @ (f - f.mean()) / (n if clipped else n - 1)
     weight = (
         min(max(shared / ((1 + n / n_rest) * spread), 0.0), 1.0 if clipped else np.inf)
         if spread > 0
         else 0.0
     )
     left, ddof = y - weight * f, 0 if clipped else 1
-    cheap, own = weight * float(rest.mean()), float(left.var(ddof=ddof)) / n
-    more = weight**2 * float(rest.var(ddof=min(ddof, n_rest - 1))) / n_rest
+    cheap, own = weight * rest.mean(), left.var(ddof=ddof) / n
+    more = weight**2 * rest.var(ddof=min(ddof, n_rest - 1)) / n_rest
     if len(same):
         more += (
             2
             * weight
-            * float((left - left.mean())[same[0]] @ (rest - rest.mean())[same[1]])
+            * ((left - left.mean())[same[0]] @ (rest - rest.mean())[same[1]])
             / (n * n_rest)
         )
     df = np.inf if clipped else n - 2
-    return PoweredMean(cheap + float(left.mean()), max(own + more, 0.0), df, weight, cheap, more)
+    return PoweredMean(cheap + left.mean(), max(own + more, 0.0), df, weight, cheap, more)
 
 
 def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> PoweredMean:
@@ -160,33 +169,14 @@ def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> Po
     def scatter(one: Floats, other: Floats) -> Floats:
         return n / (n - 1) * np.bincount(stratum, off(one) * off(other))
 
-    spread = float(scatter(f, f).sum())
-    weight = max(float(scatter(f, y).sum()) / spread, 0.0) if spread > 0 else 0.0
+    spread = scatter(f, f).sum()
+    weight = max(scatter(f, y).sum() / spread, 0.0) if spread > 0 else 0.0
     left = y - weight * f
     parts, means = scatter(left, left), np.bincount(stratum, share * left) / size
-    middle = float(share @ left)
+    middle = share @ left
     more = float(
         (weight**2 * everything.var(ddof=1) + size @ (means - middle) ** 2) / len(everything)
     )
-    df = float(parts.sum() ** 2 / (parts**2 / (n - 1)).sum()) if parts.any() else len(y) - 1
-    cheap = weight * float(everything.mean())
-    return PoweredMean(cheap + middle, more + float(parts.sum()), df - 1, weight, cheap, more)
-
-
-def powered_interval(found: PoweredMean, confidence: float) -> tuple[float, float]:
-    """The two-sided interval of the mean."""
-    reach = student_quantile((1 + confidence) / 2, found.df) * float(np.sqrt(found.var))
-    return found.mean - reach, found.mean + reach
-
-
-def powered_ends(found: PoweredMean, units: float, bounds: tuple[float, float]) -> Ends:
-    """The mean with the ends that one more unit with both values would give it, at its worst.
-
-    Where Y and f are between low and high, Y − λf is between low − λ·high and high − λ·low.
-    """
-    (low, high), weight = bounds, found.weight
-    reach = low - weight * high, high - weight * low
-    left = found.mean - found.cheap_mean
-    return ends(
-        found.mean, float(np.sqrt(found.var)), found.df, units, reach, left, found.cheap_var
-    )
+    df = parts.sum() ** 2 / (parts**2 / (n - 1)).sum() if parts.any() else len(y) - 1
+    cheap = weight * everything.mean()
+    return PoweredMean(cheap + middle, more + parts.sum(), df - 1, weight, cheap, more)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .numbers import Floats, undefined_is_nan
+from .numbers import Floats, TwoNumbers, undefined_is_nan
 
 THICK_SIDE = (
     20.0  # rows on the thinner side of the quantile from which a value stands inside its step
@@ -48,12 +48,12 @@ class QuantileArm(NamedTuple):
         """Variance of the share at or below the quantile, in units of p(1 − p)."""
         return self.design_effect / self.n
 
-    def interval(self, c: float) -> tuple[float, float]:
+    def interval(self, c: float) -> TwoNumbers:
         """Return the values that cost at most c²."""
         low, high = (x[np.searchsorted(d, c, side="right") - 1] for x, d in (self.down, self.up))
-        return float(low), float(high)
+        return low, high
 
-    def steps(self, c: float) -> tuple[bool, tuple[float, float] | None]:
+    def steps(self, c: float) -> tuple[bool, TwoNumbers | None]:
         """Return whether few values make up the interval of this arm, and the gap that is most of
         it."""
         near = np.sort(np.concatenate([x[d <= c] for x, d in (self.down, self.up)]))
@@ -63,7 +63,7 @@ class QuantileArm(NamedTuple):
             return len(near) > WINDOW, None
         i = int(np.argmax(step))
         wide = step[i] > MOST * (near[-1] - near[0])
-        return False, (float(near[i]), float(near[i + 1])) if wide else None
+        return False, (near[i], near[i + 1]) if wide else None
 
 
 def quantile_arm(values: Floats, p: float, unit: Any = None) -> QuantileArm:
@@ -72,7 +72,7 @@ def quantile_arm(values: Floats, p: float, unit: Any = None) -> QuantileArm:
     n, at = len(values), (len(values) - 1) * p
     k, part = math.floor(at), values.copy()
     part.partition([k, min(k + 1, n - 1)])
-    quantile = float(part[k] + (at - k) * (part[min(k + 1, n - 1)] - part[k]))
+    quantile = part[k] + (at - k) * (part[min(k + 1, n - 1)] - part[k])
     effect, n_units = (1.0, n) if unit is None else design_effect(values, unit, quantile)
     m = n / effect
     wide = n * (FARTHEST * math.sqrt(p * (1 - p) / m) + FARTHEST**2 / m) + 2
@@ -99,7 +99,7 @@ def design_effect(values: Floats, unit: Any, q: float) -> tuple[float, int]:
         if 0 < share < 1 and n_units > 1:
             off = np.bincount(unit, inside, len(size)) - share * size
             by_rows = share * (1 - share) * n
-            found.append(float(off @ off) * n_units / (n_units - 1) / by_rows)
+            found.append(off @ off * n_units / (n_units - 1) / by_rows)
     return (max(found) if len(found) > 1 else n / n_units), int(n_units)
 
 
@@ -135,7 +135,7 @@ def order_interval(
     treatment: QuantileArm,
     c: float,
     scale: Callable[[Floats], Floats] = np.asarray,
-) -> tuple[float, float]:
+) -> TwoNumbers:
     """Return the ends of {D: T(D) ≤ c²}, also of differences on another scale, as of logarithms."""
     return (
         -_widest(treatment.down, control.up, c, scale),
@@ -149,7 +149,7 @@ def _widest(down: Way, up: Way, c: float, scale: Callable[[Floats], Floats]) -> 
     near = d <= c
     k = np.searchsorted(e, np.sqrt(np.maximum(c * c - d[near] ** 2, 0)) + 1e-12, side="right") - 1
     with undefined_is_nan():
-        return float((scale(y)[k] - scale(x[near])).max())
+        return (scale(y)[k] - scale(x[near])).max()
 
 
 def _least(down: Way, up: Way) -> float:
@@ -161,5 +161,5 @@ def _least(down: Way, up: Way) -> float:
     for (x, d), (y, e), sign in ((down, up, 1), (up, down, -1)):
         i = np.searchsorted(sign * y, sign * x)  # the first value that meets or passes x
         meets = i < len(y)
-        found = min(found, float(np.min(d[meets] ** 2 + e[i[meets]] ** 2, initial=found)))
+        found = min(found, np.min(d[meets] ** 2 + e[i[meets]] ** 2, initial=found))
     return found

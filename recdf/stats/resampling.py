@@ -180,22 +180,11 @@ def bootstrap_effect(
     replicates: Floats, alternative: Alternative, confidence: float
 ) -> dict[str, Floats]:
     """Return the standard error, percentile interval and p of effects from replicates (B, columns)
-    of them."""
-    low, high = quantile_interval(replicates, alternative=alternative, confidence=confidence)
-    return {
-        "se": standard_error(replicates),
-        "ci_low": low,
-        "ci_high": high,
-        "p_value": bootstrap_p(replicates, alternative),
-    }
+    of them.
 
-
-def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
-    """Return p of "the effect is 0": the share of replicates on the other side of 0, with 1 added
-    to both counts.
-
-    `replicates` (B, columns) are replicates of the effect; those within a billionth of their spread
-    are 0. A two-sided p is twice the smaller tail.
+    p of "the effect is 0" is the share of replicates on the other side of 0, with 1 added to both
+    counts; replicates within a billionth of their spread are 0. A two-sided p is twice the smaller
+    tail.
     """
 
     def p_value(part: Floats) -> Floats:
@@ -206,11 +195,17 @@ def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
             return np.minimum(1.0, 2 * np.minimum(below, above))
         return below if alternative == "greater" else above
 
-    return _by_column(p_value, replicates)
+    low, high = quantile_interval(replicates, alternative, confidence)
+    return {
+        "se": standard_error(replicates),
+        "ci_low": low,
+        "ci_high": high,
+        "p_value": _by_column(p_value, replicates),
+    }
 
 
 def quantile_interval(
-    replicates: Floats, *, alternative: Alternative, confidence: float
+    replicates: Floats, alternative: Alternative, confidence: float
 ) -> tuple[Floats, Floats]:
     """Return the percentile interval of replicates (B, columns)."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
@@ -424,9 +419,7 @@ def skewed_p(z: float, skewness: float) -> float:
     special = scipy_module("special")
     shape = 4 / skewness**2
     at = max(shape + 2 * z / skewness, 0.0)
-    return min(
-        1.0, 2 * min(float(special.gammaincc(shape, at)), float(special.gammainc(shape, at)))
-    )
+    return min(1.0, 2 * min(special.gammaincc(shape, at), special.gammainc(shape, at)))
 
 
 def _split_moments(strata: Iterable[Split]) -> tuple[float, float, float]:
@@ -468,7 +461,7 @@ def sign_flip_p(
 
 
 def sign_flip_interval(
-    centred: Floats, mean: Floats, *, alternative: Alternative, confidence: float
+    centred: Floats, mean: Floats, alternative: Alternative, confidence: float
 ) -> tuple[Floats, Floats]:
     """Return mean ∓ the `confidence` quantile of flipped centred means (two-sided: of their
     absolute values)."""
@@ -508,11 +501,7 @@ def wilcoxon(diff: Floats, alternative: Alternative, tolerance: float) -> dict[s
         warnings.simplefilter("ignore", UserWarning)
         found = stats.wilcoxon(diff, alternative=alternative, method="approx")
         # With "greater" the statistic is the sum of the ranks of positive differences.
-        ranks_up = float(stats.wilcoxon(diff, alternative="greater", method="approx").statistic)
+        ranks_up = stats.wilcoxon(diff, alternative="greater", method="approx").statistic
     n = int((diff != 0).sum())
     higher = ranks_up > n * (n + 1) / 4
-    return {
-        "statistic": float(found.statistic),
-        "p_value": float(found.pvalue),
-        "ranks_higher": higher,
-    }
+    return {"statistic": found.statistic, "p_value": found.pvalue, "ranks_higher": higher}

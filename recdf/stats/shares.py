@@ -7,10 +7,10 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from .arms import Effect
-from .numbers import Alternative, Floats, Integers, normal_quantile, scipy_module
+from .numbers import Alternative, Floats, Integers, Mask, TwoNumbers, normal_quantile, scipy_module
 
 # The χ² approximation is unreliable below this expected count.
 LEAST_EXPECTED = 8.0
@@ -22,7 +22,7 @@ CHANCE_SEEN = 0.8
 _EQUAL = 1 + 1e-7
 
 
-def share_tests(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, float]:
+def share_tests(counts: ArrayLike, shares: ArrayLike) -> TwoNumbers:
     """Return the sum over strata of Pearson's χ² of counts (stratum, variant) against planned
     shares, and its p.
 
@@ -31,13 +31,11 @@ def share_tests(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, fl
     observed, expected, known, df = _planned(counts, shares)
     if not df:
         return np.nan, np.nan
-    chi2 = float(((observed - expected)[known] ** 2 / expected[known]).sum())
+    chi2 = ((observed - expected)[known] ** 2 / expected[known]).sum()
     return chi2, chi2_tail(chi2, df)
 
 
-def _planned(
-    counts: npt.ArrayLike, shares: npt.ArrayLike
-) -> tuple[Floats, Floats, npt.NDArray[np.bool_], int]:
+def _planned(counts: ArrayLike, shares: ArrayLike) -> tuple[Floats, Floats, Mask, int]:
     """Return counts by stratum and variant, what is expected of them, which strata can be tested,
     and the degrees of freedom."""
     observed, planned = (np.asarray(one, dtype=np.float64) for one in (counts, shares))
@@ -47,7 +45,7 @@ def _planned(
     return observed, expected, known, int(known.sum()) * (observed.shape[1] - 1)
 
 
-def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Floats:
+def seen_loss(counts: ArrayLike, shares: ArrayLike, alpha: float) -> Floats:
     """Return which share of each variant's units has to be lost so that `share_tests` finds it in 8
     of 10 tests.
 
@@ -61,7 +59,7 @@ def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Flo
         needed = seen_errors(alpha) ** 2
     else:
         special = scipy_module("special")
-        needed = float(special.chndtrinc(special.chdtri(df, alpha), df, 1 - CHANCE_SEEN))
+        needed = special.chndtrinc(special.chdtri(df, alpha), df, 1 - CHANCE_SEEN)
     share = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1)
     moved = (expected * (1 - share))[known].sum(axis=0)
     return np.fmin(np.sqrt(needed / moved), 1.0)
@@ -76,10 +74,10 @@ def chi2_tail(chi2: float, df: int) -> float:
     """Return P(χ² ≥ chi2); one degree of freedom needs no SciPy."""
     if df == 1:
         return math.erfc(math.sqrt(chi2 / 2))
-    return float(scipy_module("special").chdtrc(df, chi2))
+    return scipy_module("special").chdtrc(df, chi2)
 
 
-def independence_test(table: npt.ArrayLike) -> tuple[float, float]:
+def independence_test(table: ArrayLike) -> TwoNumbers:
     """Return Pearson's χ² of a contingency table (no continuity correction), and its p; NaN if a
     margin is empty."""
     observed = np.asarray(table, dtype=np.float64)
@@ -87,11 +85,11 @@ def independence_test(table: npt.ArrayLike) -> tuple[float, float]:
     if min(observed.shape) < 2 or not rows.all() or not cols.all():
         return np.nan, np.nan
     expected = np.outer(rows, cols) / observed.sum()
-    chi2 = float(((observed - expected) ** 2 / expected).sum())
+    chi2 = ((observed - expected) ** 2 / expected).sum()
     return chi2, chi2_tail(chi2, (observed.shape[0] - 1) * (observed.shape[1] - 1))
 
 
-def equal_shares_test(yes: npt.ArrayLike, total: npt.ArrayLike) -> tuple[float, float]:
+def equal_shares_test(yes: ArrayLike, total: ArrayLike) -> TwoNumbers:
     """Test whether `yes` of `total` units is the same share in every group; return χ² and its p, or
     an exact p.
 
@@ -134,7 +132,7 @@ def fisher_p(
         tail = p[: at + 1]
     else:
         tail = p[p <= p[at] * _EQUAL]
-    return min(1.0, float(np.sort(tail).sum()))
+    return min(1.0, np.sort(tail).sum())
 
 
 def _log_choose(n: int, k: Integers) -> Floats:
@@ -156,10 +154,7 @@ def wilson(share: Any, n: Any, z: float) -> tuple[Any, Any]:
 
 
 def compare_shares(
-    yes: tuple[int, int],
-    n: tuple[int, int],
-    alternative: Alternative,
-    confidence: float,
+    yes: tuple[int, int], n: tuple[int, int], alternative: Alternative, confidence: float
 ) -> Effect:
     """Compare the shares of "yes" in control and treatment by Fisher's p and an interval that needs
     no variance.

@@ -15,19 +15,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .numbers import Alternative, Floats, Number, scipy_module, undefined_is_nan
+from .numbers import Alternative, Floats, Number, TwoNumbers, scipy_module, undefined_is_nan
 from .student import t_p_value, t_quantile
 
 
 def missing_by_chance(alpha: float) -> float:
     """Return K, how many unseen units a sample cannot rule out."""
-    return float(-np.log(alpha))
+    return -np.log(alpha)
 
 
 def typical_units(weights: Floats) -> float:
     """Return how many units of the typical weight √(mean w²) have the weight of all."""
-    squares = float(np.square(weights).mean()) if len(weights) else 0.0
-    return float(weights.sum()) / np.sqrt(squares) if squares > 0 else 0.0
+    squares = np.square(weights).mean() if len(weights) else 0.0
+    return weights.sum() / np.sqrt(squares) if squares > 0 else 0.0
 
 
 def turned_by(mean: Number, units: Number, low: Number, high: Number, claim: Number) -> Number:
@@ -63,12 +63,10 @@ class Ends(NamedTuple):
     mean: float
     se: float
     df: float
-    below: tuple[float, float]
-    above: tuple[float, float]
+    below: TwoNumbers
+    above: TwoNumbers
 
-    def interval(
-        self, confidence: float, alternative: Alternative = "two-sided"
-    ) -> tuple[float, float]:
+    def interval(self, confidence: float, alternative: Alternative = "two-sided") -> TwoNumbers:
         """Return the interval, which is open on one side if the test is one-sided."""
         tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
         own, more = (
@@ -78,8 +76,8 @@ class Ends(NamedTuple):
         low = min(self.mean - own * self.se, self.below[0] - more * self.below[1])
         high = max(self.mean + own * self.se, self.above[0] + more * self.above[1])
         return (
-            -np.inf if alternative == "less" else float(low),
-            np.inf if alternative == "greater" else float(high),
+            -np.inf if alternative == "less" else low,
+            np.inf if alternative == "greater" else high,
         )
 
     def p_value(self, alternative: Alternative = "two-sided", claim: float = 0.0) -> float:
@@ -95,33 +93,9 @@ class Ends(NamedTuple):
         return max(own, more / 2)
 
 
-def ends(
-    mean: float,
-    se: float,
-    df: float,
-    units: float,
-    bounds: tuple[float, float],
-    sampled: float | None = None,
-    var: float = 0.0,
-) -> Ends:
-    """Return the mean of a sample with the ends that one more unit at either bound would give it.
-
-    Of an estimate that is the mean `sampled` of some units plus a number with the variance `var`
-    (the mean of cheap labels), the bounds are those of the units' values.
-    """
-    own = mean if sampled is None else sampled
-    squares = max(se**2 - var, 0.0) * units * (units - 1)
-    found = []
-    for bound in bounds:
-        more = squares + units / (units + 1) * (own - bound) ** 2
-        shifted = mean + (bound - own) / (units + 1)
-        found.append((shifted, float(np.sqrt(more / units / (units + 1) + var))))
-    return Ends(mean, se, df, found[0], found[1])
-
-
-def clopper_pearson(yes: int, n: int, confidence: float) -> tuple[float, float]:
+def clopper_pearson(yes: int, n: int, confidence: float) -> TwoNumbers:
     """Return the exact interval of a share (Clopper and Pearson 1934)."""
     inverse, tail = scipy_module("special").betaincinv, (1 - confidence) / 2
-    low = float(inverse(yes, n - yes + 1, tail)) if yes else 0.0
-    high = float(inverse(yes + 1, n - yes, 1 - tail)) if yes < n else 1.0
+    low = inverse(yes, n - yes + 1, tail) if yes else 0.0
+    high = inverse(yes + 1, n - yes, 1 - tail) if yes < n else 1.0
     return low, high

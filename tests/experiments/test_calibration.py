@@ -255,7 +255,7 @@ def test_poisson_bootstrap_of_differences(rng):
     sums = resampling.poisson_sums([*d.T, np.ones(len(d))], 1000, 0)
     means = sums[:, :-1] / sums[:, -1:]
     interval = resampling.quantile_interval(means, alternative="two-sided", confidence=0.95)
-    check(Found(resampling.bootstrap_p(means, "two-sided"), interval))
+    check(Found(resampling.bootstrap_effect(means, "two-sided", 0.95)["p_value"], interval))
 
 
 def test_poisson_bootstrap_of_two_arms(rng):
@@ -270,7 +270,7 @@ def test_poisson_bootstrap_of_two_arms(rng):
         np.testing.assert_array_equal(found, sides[side][:, :20])
     diff = sides[1] - sides[0]
     interval = resampling.quantile_interval(diff, alternative="two-sided", confidence=0.95)
-    check(Found(resampling.bootstrap_p(diff, "two-sided"), interval))
+    check(Found(resampling.bootstrap_effect(diff, "two-sided", 0.95)["p_value"], interval))
 
 
 def test_sample_ratio(rng):

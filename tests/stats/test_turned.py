@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from recdf.stats.prediction_powered import PoweredMean
 from recdf.stats.turned import (
     clopper_pearson,
-    ends,
     missing_by_chance,
     turned_by,
     turning_value,
@@ -76,8 +76,8 @@ def test_ends_are_those_of_samples_with_one_more(values, more):
     values, n = np.array(values), len(values)
     added = np.mean(more) if more else 0.0
     var = np.var(more, ddof=1) / len(more) if more else 0.0
-    se = math.sqrt(values.var(ddof=1) / n + var)
-    found = ends(values.mean() + added, se, n - 1, n, (0.0, 1.0), values.mean(), var)
+    of_both = values.mean() + added, values.var(ddof=1) / n + var
+    found = PoweredMean(*of_both, n - 1, 0.0, added, var).ends(n, (0.0, 1.0))
     for confidence in (0.9, 0.95):
         expected = by_hand(values, (0, 1), confidence, more)
         np.testing.assert_allclose(found.interval(confidence), expected, rtol=1e-10)
@@ -88,7 +88,7 @@ def test_ends_are_those_of_samples_with_one_more(values, more):
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_p_and_interval_are_one(alternative):
-    found = ends(0.12, 0.05, 40, 41, (-1.0, 1.0))
+    found = PoweredMean(0.12, 0.05**2, 40, 0.0, 0.0, 0.0).ends(41, (-1.0, 1.0))
     for claim in (-0.05, 0.0, 0.05, 0.2, 0.3):
         p = found.p_value(alternative, claim)
         for level, outside in ((p * 1.001, True), (p * 0.999, False)):

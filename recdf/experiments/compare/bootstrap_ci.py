@@ -10,16 +10,8 @@ import pandas as pd
 from ...errors import EmptyPopulationError
 from ...inputs.constraints import AtLeast2
 from ...inputs.door import takes_options
-from ...judge.choices import (
-    Columns,
-    NamedMetrics,
-    Natural,
-    Options,
-    Row,
-    Share,
-)
+from ...judge.choices import Columns, NamedMetrics, Natural, Options, Row, Share
 from ...judge.per_user_columns import (
-    Codes,
     by_columns,
     distinct,
     frame_of,
@@ -34,7 +26,7 @@ from ...judge.per_user_columns import (
 from ...progress import Progress
 from ...stats.arms import HUGE, Sample, arm
 from ...stats.resampling import by_row, quantile_interval, replicate_estimates, standard_error
-from ..samples import MetricRows, read_metrics, sum_by
+from ..samples import read_metrics, sum_by
 
 
 @takes_options("by", "cluster")
@@ -129,7 +121,14 @@ def bootstrap_ci(
         for members in split(group, len(groups)):
             samples = []
             for metric in columns:
-                sample, n_units = _unit_sums(metric, members, code)
+                known = np.ones(len(members), bool)
+                if metric.defined is not None:
+                    known = metric.defined[members]
+                # The sums of each unit, 0 where the metric is undefined, in the order of the ids.
+                num, den, _ = metric.sample.each(itemgetter(members))
+                num, den = (np.where(known, x, 0.0) for x in (num, 1.0 if den is None else den))
+                sample, _ = sum_by(Sample(num, den), code[members])
+                n_units = len(distinct(code[members[known]]))
                 row, remarks = dict.fromkeys(INTERVAL_COLUMNS[1:5], np.nan), "huge_values"
                 if np.abs(sample.num).max() < HUGE:
                     value, var, _ = arm(sample.num, sample.den)
@@ -139,12 +138,11 @@ def bootstrap_ci(
                     elif np.isnan(value):
                         remarks = "zero_denominator"
                 samples += [] if remarks else [sample]
-                undefined = 0 if metric.defined is None else int((~metric.defined[members]).sum())
-                counts = {"n_units": n_units, "n_undefined": undefined, "remarks": remarks}
-                rows.append({"metric": metric.name, **row, **counts})
+                counts = {"n_units": n_units, "n_undefined": int((~known).sum())}
+                rows.append({"metric": metric.name, **row, **counts, "remarks": remarks})
             if samples:  # all metrics of a group have one set of replicates
                 replicates = replicate_estimates(samples, n_resamples, seed)
-                ends = quantile_interval(replicates, alternative="two-sided", confidence=confidence)
+                ends = quantile_interval(replicates, "two-sided", confidence)
                 found = by_row(se=standard_error(replicates), ci_low=ends[0], ci_high=ends[1])
                 tested = [row for row in rows[-len(columns) :] if not row["remarks"]]
                 for row, numbers in zip(tested, found, strict=True):
@@ -169,12 +167,3 @@ INTERVAL_COLUMNS = [
     "seed",
     "remarks",
 ]
-
-
-def _unit_sums(metric: MetricRows, rows: Codes, code: Codes) -> tuple[Sample, int]:
-    """Numerator and denominator of a metric per unit, 0 where it is undefined, units in the order
-    of their ids; and how many units are defined."""
-    known = np.ones(len(rows), bool) if metric.defined is None else metric.defined[rows]
-    num, den, _ = metric.sample.each(itemgetter(rows))
-    num, den = (np.where(known, one, 0.0) for one in (num, 1.0 if den is None else den))
-    return sum_by(Sample(num, den), code[rows])[0], len(distinct(code[rows[known]]))

@@ -269,7 +269,7 @@ def segment_effects(
             "comparison has no column of segments; make it with ⟦+by=⟧, which puts them before "
             "'metric'"
         )
-    pair = [name for name in _LABELS if name in comparison.columns]
+    pair = [name for name in _LABELS if name in comparison]
     require_labels(comparison, "comparison", [*segments, *pair])
     if twice := int(comparison.duplicated([*segments, *pair]).sum()):
         raise OptionError(
@@ -299,7 +299,7 @@ def segment_effects(
         # are not alike.
         unlike = [code for code in doubts if code in UNLIKE]
         rests = doubts if differs and not p_without <= alpha else []
-        why = next(iter([*unlike, *rests]), "")
+        why = [*unlike, *rests, ""][0]
         effect = "" if why else "differs" if differs else "none"
         row = table.iloc[own[withheld[own] == why][0]].to_dict() if why else None
         remarks = doubts + ["ratio_not_checked"] * bool(unchecked[own].any())
@@ -321,7 +321,7 @@ def segment_effects(
             "verdict": sentence("segments", effect, why, remarks, row),
         }
         parts.append(pd.DataFrame(numbers, index=own))
-    kept = [name for name in _KEPT if name in table.columns and name not in segments]
+    kept = [name for name in _KEPT if name in table and name not in segments]
     result = pd.DataFrame(table[[*segments, *kept]])
     result.attrs = {}
     return default_columns(result.join(pd.concat(parts)), details)
@@ -330,8 +330,8 @@ def segment_effects(
 def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     """Say whether the effect differs between segments, for each metric, new and old variant (or
     model) as texts."""
-    found = comparison if "shrunken" in comparison.columns else segment_effects(comparison)
-    base, other = ("baseline", "model") if "baseline" in found.columns else ("control", "treatment")
+    found = comparison if "shrunken" in comparison else segment_effects(comparison)
+    base, other = ("baseline", "model") if "baseline" in found else ("control", "treatment")
     said = {}
     for row in found.drop_duplicates(["metric", base, other]).to_dict("records"):
         metric, new, old = (str(row[name]) for name in ("metric", other, base))

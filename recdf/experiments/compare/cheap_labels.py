@@ -31,14 +31,8 @@ from ...judge.per_user_columns import (
 from ...judge.users import ModelRows, model_pairs, only_rows, read_model_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of, effects_of
 from ...stats.arms import moments_of
-from ...stats.prediction_powered import (
-    Tuning,
-    labelled_units,
-    powered_ends,
-    powered_interval,
-    powered_mean,
-    sampled_mean,
-)
+from ...stats.numbers import normal_quantile
+from ...stats.prediction_powered import Tuning, labelled_units, powered_mean, sampled_mean
 from ...stats.shares import is_binary
 from ...stats.student import t_p_value
 from ...stats.turned import clopper_pearson, typical_units
@@ -215,7 +209,7 @@ def prediction_powered(
     listed = [one for one in list_columns(cheap) if one != model_col]
     keys = as_columns(user_col) or listed or ["user_id"]
     tested = require(cheap, "cheap", covariates)
-    by = [model_col] if model_col in cheap.columns and model_col not in keys else []
+    by = [model_col] if model_col in cheap and model_col not in keys else []
     chance = require(human, "human", probability_col)
     for name in chance:
         values = metric_values(human, "human", name)
@@ -398,7 +392,7 @@ def labelled_row(
         return nothing | counts | {"remarks": "few_human"}
     y, f, rest = units[:3]
     n, none, everything = len(y), np.zeros(len(y) + len(rest)), np.concatenate([f, rest])
-    typical, count, random = units.typical, float(units.n), np.nan
+    typical, count, random = units.typical, units.n, np.nan
     if chance is None:
         found = powered_mean(y, f, rest, tuning, units.same)
         alone, bias = (powered_mean(one, none[:n], none[:1]) for one in (y, f - y))
@@ -409,23 +403,24 @@ def labelled_row(
         typical = typical_units(1 / chance)
         count = (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few may stand for many
     alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))
-    both, own = (powered_ends(one, typical, bounds) for one in (found, alone))
+    both, own = (one.ends(typical, bounds) for one in (found, alone))
     human = own.interval(confidence)
     if units.plain and chance is None and bounds == (0, 1) and is_binary(y):
         human = clopper_pearson(int(y.sum()), n, confidence)
     low, high = both.interval(confidence)
     if tuning == "clipped":  # as ppi-python has it
-        low, high = powered_interval(found, confidence)
+        reach = normal_quantile((1 + confidence) / 2) * np.sqrt(found.var)
+        low, high = found.mean - reach, found.mean + reach
     elif not high - low < human[1] - human[0]:
         (low, high), found, both = human, alone, own
-    off = powered_ends(bias, typical, of_difference(bounds)).interval(confidence)
+    off = bias.ends(typical, of_difference(bounds)).interval(confidence)
     narrower = (human[1] - human[0]) / (high - low) if high > low else np.nan
     doubts = {
         "few_human": count < FEW_HUMAN,
         "not_random": random < NOT_RANDOM,
         "undefined_differs": unlike,
     }
-    of_rest = float(rest.mean()) if len(rest) else 0.0
+    of_rest = rest.mean() if len(rest) else 0.0
     return counts | {
         "mean": found.mean,
         "se": both.se,
@@ -436,7 +431,7 @@ def labelled_row(
         "mean_human": alone.mean,
         "ci_low_human": human[0],
         "ci_high_human": human[1],
-        "mean_cheap": units.share * float(f.mean()) + (1 - units.share) * of_rest,
+        "mean_cheap": units.share * f.mean() + (1 - units.share) * of_rest,
         "bias": bias.mean,
         "bias_low": off[0],
         "bias_high": off[1],
@@ -500,14 +495,14 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
 
 def compared_labels(table: pd.DataFrame) -> list[str]:
     """Say the same of a comparison, which was made with cheap labels if it has their columns."""
-    if "n_human" not in table.columns or not len(table):
+    if "n_human" not in table or not len(table):
         return []
     rows = table.to_dict("records")
     for row in rows:
         metric, model, base = (visible(row[name]) for name in ("metric", "model", "baseline"))
         row["what"] = f"{metric}, {model} − {base}"
     said = label_sentences(table["n_human"], table["n_cheap"], rows)
-    if "bias" not in table.columns:
+    if "bias" not in table:
         said.append(
             "How far the cheap labels are off, bias of a comparison with details=True says."
         )

@@ -316,8 +316,14 @@ def compare_models(
     result = result.astype(dict.fromkeys(["n_resamples", "seed"], "Int64"))
     of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])
     result[by_cols] = pd.concat(parts).take(of_row).reset_index(drop=True)
-    if missing == "zero":
-        _refuse_zeros(result, better)
+    only = result["n_only_baseline"] + result["n_only_model"]
+    for name, n_only in zip(result["metric"], only, strict=True) if missing == "zero" else ():
+        if n_only and (better[name] == "smaller" or not zero_is_worst(name)):
+            raise OptionError(
+                f'⟦missing="zero"⟧ would give {name!r} a 0 for {n_only:,} users whom one model '
+                "lacks, and 0 is not "
+                'its worst value; pass ⟦+missing="drop"⟧, or leave this metric to a call of its own'
+            )
     read_together(result, settings)
     p = result["p_equivalence"].to_numpy(np.float64)
     result["p_equivalence_adj"], equivalent = adjusted_columns(result, settings, p)
@@ -330,19 +336,6 @@ def compare_models(
     add_turned(result, effects, equivalent, better, settings)
     judge_both(result, better)
     add_verdicts(result, "models", effects.tolist())
-    cheap_columns = [name for name in CHEAP_COLUMNS if name in result.columns]
+    cheap_columns = [name for name in CHEAP_COLUMNS if name in result]
     shown = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
     return default_columns(settings.compared(result, shown, "models", by_cols), details)
-
-
-def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None:
-    """Raise if a 0 was counted for a list that one model lacks, and 0 is not the worst value of the
-    metric."""
-    lacking = (table["n_only_baseline"] + table["n_only_model"]).tolist()
-    for metric, n_only in zip(table["metric"].tolist(), lacking, strict=True):
-        if n_only and (better[metric] == "smaller" or not zero_is_worst(metric)):
-            raise OptionError(
-                f'⟦missing="zero"⟧ would give {metric!r} a 0 for {n_only:,} users whom one model '
-                "lacks, and 0 is not "
-                'its worst value; pass ⟦+missing="drop"⟧, or leave this metric to a call of its own'
-            )

@@ -52,13 +52,7 @@ from ..samples import (
     subset,
     which_tests,
 )
-from .moment_table import (
-    CELL_NUMBERS,
-    MomentTable,
-    label_columns,
-    names_of_metrics,
-    read_moments,
-)
+from .moment_table import CELL_NUMBERS, MomentTable, label_columns, names_of_metrics, read_moments
 from .summed_users import ArmsInCells, Specs, needs_regression, unequal_missing
 from .two_sample import measured_means, no_share
 from .variants import compare_users, compare_variants
@@ -193,9 +187,7 @@ def _refuse_regression(specs: Specs, covariates: Mapping[str, Sequence[MetricCol
 
 
 def _moments_of_rows(
-    rows: ExperimentRows,
-    metrics: list[MetricRows],
-    past: Mapping[str, Sequence[MetricColumns]],
+    rows: ExperimentRows, metrics: list[MetricRows], past: Mapping[str, Sequence[MetricColumns]]
 ) -> MomentTable:
     """The moments of the columns of every metric in every group and variant."""
     values: dict[str, Floats] = {}
@@ -269,7 +261,7 @@ class MomentArms(ArmsInCells):
         at = {name: i for i, name in enumerate(table.metrics)}
         found = cls(specs, covariates, at, table.groups, table.variants, cells, None, table)
         for name in specs:
-            found._check(found.needed(name), name)
+            found._check(name)
         return found
 
     def tested_together(self, names: Iterable[str]) -> list[list[str]]:
@@ -288,11 +280,9 @@ class MomentArms(ArmsInCells):
         """A metric and its covariates."""
         return [self.specs[name], *self.covariates.get(name, ())]
 
-    def _check(self, needed: list[MetricColumns], of: str) -> None:
-        """Refuse moments that lack what some metrics of the same users need."""
-        columns, forms = self.forms(needed)
-        if not columns:
-            return
+    def _check(self, of: str) -> None:
+        """Refuse moments that lack what a metric and its covariates need."""
+        columns, forms = self.forms(self.needed(of))
         names = [self.table.metrics[i] for i in columns]
         record = self.table.record(columns, self.cells.ravel())
         some = record.n > 0
@@ -326,8 +316,7 @@ class MomentArms(ArmsInCells):
                 "column 'n_null' (0 if no metric is null); or pass ⟦+health=⟧"
             )
         # With segments, the same users may be in several.
-        over_all = users[0] if len(users) == 1 else np.full(users.shape[1], np.nan)
-        return np.vstack([users, over_all])
+        return np.vstack([users, users[0] if len(users) == 1 else users[0] * np.nan])
 
     def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
@@ -357,7 +346,7 @@ class MomentArms(ArmsInCells):
             return 0.0
         var, apart = arms.central[:, used, used] / arms.n, arms.mean[:, used] - both.mean[0, used]
         cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
-        return float(form[used] ** 3 * cubes.sum())
+        return form[used] ** 3 * cubes.sum()
 
 
 # Options of compare_variants that `variant_moments` has, since they are about rows.
@@ -525,11 +514,7 @@ def _refuse_options(given: AnySpec) -> None:
     """Raise for options of compare_variants that need the users, unless they have their default
     value."""
     of_users = inspect.signature(compare_variants).parameters
-    own = [
-        name
-        for name in inspect.signature(compare_variants_from_moments).parameters
-        if name != "needs_users"
-    ]
+    *own, _ = inspect.signature(compare_variants_from_moments).parameters
     check_names(
         [name for name in given if name not in of_users],
         own,

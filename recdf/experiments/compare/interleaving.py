@@ -10,29 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ...errors import (
-    ColumnError,
-    DataError,
-    NoOverlapWarning,
-    RecdfWarning,
-    examples,
-    warn_user,
-)
+from ...errors import ColumnError, DataError, NoOverlapWarning, RecdfWarning, examples, warn_user
 from ...inputs.door import takes_options
 from ...inputs.frames import as_frame
 from ...inputs.ids import take_rows
 from ...inputs.sorting import place_in_run
 from ...inputs.true_and_pred import order_source, read_pred
 from ...judge.cautions import HEALTH_ALPHA, TINY
-from ...judge.choices import (
-    Alternative,
-    Columns,
-    Natural,
-    Options,
-    Positive,
-    Row,
-    as_columns,
-)
+from ...judge.choices import Alternative, Columns, Natural, Options, Positive, Row, as_columns
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.per_user_columns import (
     Codes,
@@ -155,8 +140,8 @@ def interleave(
     chosen = Options(user_col=user_col, item_col=item_col, score_col=score_col, rank_col=rank_col)
     keys = as_columns(user_col)
     _refuse_same(keys, item_col)
-    frames = [as_frame(given, role, user_col, item_col) for given, role in ((a, "a"), (b, "b"))]
-    tables = [*zip("ab", frames, strict=True)]
+    given = ("a", a), ("b", b)
+    tables = [(role, as_frame(one, role, user_col, item_col)) for role, one in given]
     users, n_users = key_codes(tables, keys)
     items, n_items = key_codes(tables, [item_col])
     pairs, n_pairs = key_codes(tables, [*keys, item_col])
@@ -164,8 +149,10 @@ def interleave(
     ranks, lengths = np.full((2, n_pairs), -1), np.zeros((2, n_users), np.int64)
     for own, (role, frame) in enumerate(tables):
         read = read_pred(frame, order_source(frame, chosen), chosen, role)
-        number = np.arange(len(frame)) if read.number is None else read.number
-        if read.number is not None and read.descending:
+        number = read.number
+        if number is None:
+            number = np.arange(len(frame))
+        elif read.descending:
             # Ranks of the distinct numbers can be negated, which unsigned integers cannot.
             number = -np.unique(number, return_inverse=True)[1]
         only_rows(role, frame, pairs[own], n_pairs, [*keys, item_col], "; drop them")
@@ -181,7 +168,7 @@ def interleave(
         top = rank < k
         own_place = own, users[own][top], rank[top]
         first_k[own_place], elsewhere[own_place] = items[own][top], there[top]
-    labels = pd.concat([frame[keys] for frame in frames], ignore_index=True)
+    labels = pd.concat([frame[keys] for _, frame in tables], ignore_index=True)
     labels = labels.iloc[first_rows(np.concatenate(users), n_users)]
     hashed = hash_users(labels, keys, "a and b")
     parts = []
@@ -199,7 +186,7 @@ def interleave(
             value=method,
         )
     at = np.nonzero(item >= 0)
-    every_item = pd.concat([frame[item_col] for frame in frames], ignore_index=True)
+    every_item = pd.concat([frame[item_col] for _, frame in tables], ignore_index=True)
     result = labels.iloc[at[0]].reset_index(drop=True)
     first_of_item = first_rows(np.concatenate(items), n_items)
     result[item_col] = take_rows(every_item, first_of_item[item[at]])
@@ -212,7 +199,7 @@ def user_coin(hashed: Hashes, seed: int, number: int) -> Floats:
     """Return a uniform number for every user; `number` tells several of a user apart."""
     salt = np.random.default_rng([seed, number]).integers(2**64, dtype=np.uint64)
     mixed = pd.util.hash_array(hashed ^ salt)
-    return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _draft(
@@ -457,7 +444,7 @@ def compare_interleaved(
     p_balance = np.nan
     if n_units >= TINY:
         # Of all items that were shown to a unit, and of the first of each list that has a team.
-        rank = metric_values(log, "log", "rank") if "rank" in log.columns else np.arange(len(log))
+        rank = metric_values(log, "log", "rank") if "rank" in log else np.arange(len(log))
         (lists,), _ = key_codes(tables[:1], keys)
         teamed = np.flatnonzero(own != 0)
         order = teamed[np.lexsort((rank[teamed], lists[teamed]))]
@@ -494,7 +481,7 @@ def _credit_of_items(log: pd.DataFrame) -> Floats:
             column="team",
             count=len(unknown),
         )
-    if "credit" not in log.columns:
+    if "credit" not in log:
         return np.asarray(sign, np.float64)
     credit = metric_values(log, "log", "credit")
     if wrong := int(np.count_nonzero(~(credit * sign >= 0) & (sign != 0))):
@@ -519,7 +506,7 @@ def _preference(row: dict[Any, Any], confidence: float, alternative: Alternative
     if n:
         share, of_sign = wins / n, scipy_module("special").bdtr(min(wins, n - wins), n, 0.5)
         ends = wilson(share, n, normal_quantile((1 + confidence) / 2))
-        found |= zip(_PREFERENCE, (share, *ends, min(1.0, 2 * float(of_sign))), strict=False)
+        found |= zip(_PREFERENCE, (share, *ends, min(1.0, 2 * of_sign)), strict=False)
     if row["se"] > 0:
         of_test, diff = (1 - confidence, POWER, alternative), abs(row["diff"])
         sd = row["se"] * np.sqrt(n_units)

@@ -160,7 +160,7 @@ def read_moments(
     """Read a frame of moments of some metrics, and add the rows of the same segment, variant and
     metric."""
     names, by_cols = pd.Index(metrics), as_columns(by)
-    other_names = moments["other"] if "other" in moments.columns else pd.Series(None, moments.index)
+    other_names = moments.get("other", pd.Series(None, moments.index))
     pairs = other_names.notna().to_numpy()
     place, other = (names.get_indexer(pd.Index(one)) for one in (moments["metric"], other_names))
     chosen = (place >= 0) & (~pairs | (other >= 0))
@@ -174,7 +174,7 @@ def read_moments(
     added = add_moments(Moments(*(read[name] for name in CELL_NUMBERS[:6])), at, size)
     counted = (np.bincount(at, read[name], size) for name in COUNTS)
     every = zip(CELL_NUMBERS, (*added, *counted), strict=True)
-    numbers = {name: np.asarray(one, np.float64).reshape(shape) for name, one in every}
+    numbers = {name: np.reshape(one, shape) for name, one in every}
     at_pairs = cell[pairs], place[pairs], other[pairs]
     covariances = _covariances(moments[pairs], *at_pairs, numbers)
     table = MomentTable(groups, variants[variant_col], [*metrics], numbers, covariances)
@@ -221,27 +221,30 @@ def _covariances(
     ):
         if n_wrong := int(wrong.any(axis=(1, 2)).sum()):
             raise DataError(f"{what} in {n_wrong:,} of {len(n):,} variants or segments{advice}")
-    return np.asarray(found)
+    return found
 
 
 def _read_numbers(moments: pd.DataFrame) -> dict[str, Floats]:
     """The numbers of every row, and its standard deviation; NaN for what is not known."""
     read = {
         name: metric_values(moments, "moments", name)
-        if name in moments.columns
+        if name in moments
         else np.full(len(moments), np.nan)
         for name in ("n", "mean", "std", *OPTIONAL)
     }
     n, mean, std, low, high = (read[name] for name in ("n", "mean", "std", "min", "max"))
     largest = np.fmax(np.abs(low), np.abs(high))
     huge, slack = np.fmax(np.abs(mean), largest) >= HUGE, 1e-9 * largest
-    no_number = [
-        (name, ~((of >= 0) & (of == np.floor(of))) & ((name == "n") | ~np.isnan(of)))
-        for name, of in read.items()
-        if name in ("n", *COUNTS)
-    ]
     rules = [
-        *((name, wrong, "is not a number of users") for name, wrong in no_number),
+        *(
+            (
+                name,
+                ~((of >= 0) & (of == np.floor(of))) & ((name == "n") | ~np.isnan(of)),
+                "is not a number of users",
+            )
+            for name, of in read.items()
+            if name in ("n", *COUNTS)
+        ),
         ("mean", np.isnan(mean) & (n > 0), "is null beside users"),
         ("std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more"),
         ("std", std < 0, "is negative"),

@@ -133,7 +133,7 @@ class Trend:
         self.shares = self.shares and binary
         means, added = influence(units)
         size = units.record.n[units.cells]
-        weight = 1 / float((units.weights**2 / np.maximum(size, 1)).sum())
+        weight = 1 / (units.weights**2 / np.maximum(size, 1)).sum()
         factors = weight * np.array([self.days[period], 1.0, *self.thirds[:, period]])
         for part, factor in zip(self.parts, factors, strict=True):
             if factor:
@@ -160,31 +160,31 @@ class Trend:
             return row
         days, weights = self.days, self.weights
         total, thirds = weights.sum(), self.thirds @ weights
-        centre = float(days @ weights) / total
+        centre = days @ weights / total
 
         def test(*factors: float) -> tuple[Effect, Units]:
             """Test a linear combination of what is kept, by what each unit adds to it."""
             sizes = np.array([np.abs(days) @ weights, total, *thirds])
-            least = MEAN_ROUNDING * self.largest * float(np.abs(factors) @ sizes)
+            least = MEAN_ROUNDING * self.largest * (np.abs(factors) @ sizes)
             sample = Sample(np.array(factors) @ self.parts[:, kept.rows])
             clusters = None if of is None else kept.take(of)
             units = in_strata(sample, kept, self.users, clusters, "the trend", None)
             thin = self.shares and of is None and units.stratum is not None
             control, treatment = (
-                Arm(np.float64(0.0), np.float64(one.var * (np.sqrt(one.var) > least)), one.df)
+                Arm(np.float64(0.0), one.var * (np.sqrt(one.var) > least), one.df)
                 for one in (_arms_of_both(units) if thin else arms_of_sums(units))
             )
             change = np.array(factors) @ self.effects
             treatment = treatment._replace(mean=change if abs(change) > least else 0.0)
             return effect(control, treatment, confidence=confidence), units
 
-        squares = float(weights @ np.square(days - centre))
+        squares = weights @ np.square(days - centre)
         slope, units = test(1.0 / squares, -centre / squares, 0.0, 0.0)
         if may_be_skewed(*n, SKEWED_SAMPLES) and slope.se > 0:
             values = units.columns[0] * units.record.n[units.cell]  # in the scale of the slope
             arms = both(lambda arm: values[units.arm == arm], (0, 1))
             row["skewed_by"] = abs(skewness_of_arms(*arms)) / SKEWED_SAMPLES
-        moved = float(np.abs(weights * (days - centre)) @ self.moved) / squares
+        moved = np.abs(weights * (days - centre)) @ self.moved / squares
         row |= {name: float(getattr(slope, name)) for name in SLOPE}
         if moved > 0 and not self.shares:
             row["turned_by"] = abs(row["diff"]) / moved
@@ -210,7 +210,7 @@ def _arms_of_both(units: Units) -> tuple[Arm, Arm]:
     free = np.maximum(n.sum(axis=0) - 2, 1)
     parts = np.maximum(squares / np.maximum(n - 1, 1), squares.sum(axis=0) / free) / n
     df = parts.sum(axis=1) ** 2 / np.maximum((parts**2 / free).sum(axis=1), np.finfo(float).tiny)
-    return both(lambda arm: Arm(np.float64(0.0), parts[arm].sum(), df[arm]), (0, 1))
+    return both(lambda arm: Arm(0.0, parts[arm].sum(), df[arm]), (0, 1))
 
 
 def trend_table(
@@ -523,7 +523,7 @@ def effect_over_time(
     ]
     trend_of = trend_table(slopes, list(specs), len(arms.pairs), result, fixed)
     again = pd.concat([trend_of] * n_periods, ignore_index=True)
-    whole = result.assign(kind=kind, **{str(name): again[name] for name in again})
+    whole = pd.concat([result.assign(kind=kind), again], axis=1)
     whole.attrs = result.attrs
     return default_columns(Comparison.of(whole), details)
 

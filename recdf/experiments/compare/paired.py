@@ -58,10 +58,10 @@ def columns_of_results(per_user: Any) -> tuple[list[str], str]:
     several = isinstance(per_user, Mapping)
     given = per_user.values() if several else [per_user]
     # Asked for `per_user`, a result would read rows that stay in their files.
-    specs = [
+    specs = (
         one.spec for one in given if not isinstance(one, pd.DataFrame) and hasattr(one, "spec")
-    ]
-    spec = specs[0] if specs else {}
+    )
+    spec: AnySpec = next(specs, {})
     by = [] if several else list(spec.get("by", ()))
     key = list(spec.get("user_col", ["user_id"]))
     return key, by[0] if len(by) == 1 else "model"
@@ -70,8 +70,8 @@ def columns_of_results(per_user: Any) -> tuple[list[str], str]:
 def comparing(
     models: Sequence[Any],
     specs: Sequence[AnySpec],
-    truth: Callable[[list[int], bool], Any] | None,
-    short: Callable[[list[int], int], Any] | None,
+    truth: Callable[[list[int], bool], Any],
+    short: Callable[[list[int], int], Any],
 ) -> Callable[[str, int, int], Row]:
     """Return a function of a metric and two models that says what they do not share."""
 
@@ -79,20 +79,18 @@ def comparing(
     def of_truth(base: int, model: int) -> str:
         """How the truths differ, or nothing."""
         own = [specs[base], specs[model]]
-        if truth is not None:
-            users = {one.get("options", {}).get("users") for one in own}
-            alike = own[0].get("by", 0) == own[1].get("by", 1)
-            unlike, of = truth([base, model], alike and users <= {"true", "all"})
-            if unlike:
-                return f"{unlike:,} of {amount(of, 'list')}"
+        users = {one.get("options", {}).get("users") for one in own}
+        alike = own[0].get("by", 0) == own[1].get("by", 1)
+        unlike, of = truth([base, model], alike and users <= {"true", "all"})
+        if unlike:
+            return f"{unlike:,} of {amount(of, 'list')}"
         digests = {one.get("truth") for one in own}
         return "other items" if len(digests) == 2 and None not in digests else ""
 
     @functools.cache  # for all metrics of a cut-off
     def of_short(base: int, model: int, k: int) -> Any:
-        assert short is not None
-        found = short([base, model], k)
-        return found[:2] / max(found[2], 1)
+        *found, n = short([base, model], k)
+        return np.array(found) / max(n, 1)
 
     def compared(metric: str, base: int, model: int) -> Row:
         codes, unlike = [], []
@@ -104,7 +102,7 @@ def comparing(
             codes += [one.code for one in facts.values()]
             unlike += [_said(name, one) for name, one in facts.items()]
         shares, k = np.zeros(2), cut_off(own, metric)
-        if k is not None and short is not None:
+        if k is not None:
             shares = of_short(base, model, k)
             shorter = models[(base, model)[int(np.argmax(shares))]]
             unlike.append(f"{shares.max():.0%} of the lists of {shorter} are shorter than {k}")
@@ -164,8 +162,8 @@ def cut_off(spec: AnySpec, metric: str) -> int | None:
     known = spec.get("metrics", {}).get(metric)
     if known is not None:
         return known.get("k")
-    k = metric.rpartition("@")[2]
-    return int(k) if k.isdecimal() and "@" in metric else None
+    _, at, k = metric.rpartition("@")
+    return int(k) if at and k.isdecimal() else None
 
 
 NUMBERS_OF_BOTH = ["n_both", "mean_baseline_both", "mean_model_both", "diff_both", "se_both"]
@@ -311,7 +309,7 @@ class UnitSums(NamedTuple):
         """Those of units' sums of differences; `weights` are what each sum is divided by."""
         n, size, without = len(sums), 1 if weights is None else 2, np.nan
         w = np.ones(1) if weights is None else weights
-        d = sums if weights is None else sums / w
+        d = sums / w
         mean, two, three = np.array([0.0, 1.0]), np.zeros((2, 2)), np.zeros((2, 2, 2))
         with np.errstate(over="ignore", invalid="ignore"):  # of huge values, only the mean counts
             x = np.array([sums, w][:size])
@@ -323,7 +321,7 @@ class UnitSums(NamedTuple):
                 around = linearise(sums, weights)[1]
                 top, out, _ = top_units(np.arange(n), around, n_top(n))
                 rest = sums.sum() - out @ sums[top], weights.sum() - out @ weights[top]
-                without = float(rest[0] / rest[1])
+                without = rest[0] / rest[1]
             counts = np.array([(d > 0).sum(), (d < 0).sum(), np.einsum("n,n->", sums, d)])
         largest = np.array([np.abs(one).max(initial=0.0) for one in (sums, d, w - 1)])
         return cls(n, mean, two, three, counts, largest, _farthest(d), without)
@@ -355,8 +353,15 @@ class UnitSums(NamedTuple):
         """
         n, weighted, without = int(self.n), self.largest[2] > 0, self.without_top
         wins, losses, by_weight = self.counts.tolist()
-        row: Row = {"n_users": n, "wins": int(wins), "ties": n - int(wins + losses)}
-        row |= {"losses": int(losses), "skewed_by": 0.0, "evenness": np.nan, "typical": 0.0}
+        row: Row = {
+            "n_users": n,
+            "wins": int(wins),
+            "ties": n - int(wins + losses),
+            "losses": int(losses),
+            "skewed_by": 0.0,
+            "evenness": np.nan,
+            "typical": 0.0,
+        }
         if n < 2 or self.largest[1] >= HUGE:
             return row, Arm(self.mean[0] / self.mean[1] if n else np.nan, np.nan, np.nan)
         ratio, total = self.mean[0] / self.mean[1], n * self.mean[1]
@@ -372,14 +377,14 @@ class UnitSums(NamedTuple):
         else:  # which units are the farthest is known where all weigh the same
             top, out, _ = top_units(np.arange(len(self.far)), self.far - ratio, n_top(n))
             without = (total * ratio - out @ self.far[top]) / max(n - out.sum(), 1)
-        row |= {"diff": float(ratio), "diff_without_top": without}
+        row |= {"diff": ratio, "diff_without_top": without}
         row["typical"] = total / np.sqrt(weights / n)
         if var > 0 and wins + losses:  # ties differ by rounding alone
             row["skewed_by"] = abs(cubes / var**1.5) / SKEWED_PAIRS / np.sqrt(n)
-            row["d_z"] = row["diff"] / float(np.sqrt(max(spread, 0.0)))
+            row["d_z"] = row["diff"] / np.sqrt(max(spread, 0.0))
             if weighted:
                 row["evenness"] = total**2 / weights / min(FEW_LISTS_CARRY, n / 2)
-        return row, Arm(ratio, np.float64(var / (n - 1)), np.float64(n - 1))
+        return row, Arm(ratio, var / (n - 1), n - 1)
 
 
 def _farthest(d: Floats) -> Floats:
@@ -392,11 +397,7 @@ def _farthest(d: Floats) -> Floats:
 
 
 def paired_test(
-    units: UnitSums,
-    metric: str,
-    settings: Settings,
-    repeated: bool,
-    powered: Ends | None,
+    units: UnitSums, metric: str, settings: Settings, repeated: bool, powered: Ends | None
 ) -> Row:
     """Statistics of a pair but those of ranks and of resampling. `powered` is an estimate from more
     than these units, whose interval and p-values count."""
@@ -423,9 +424,9 @@ def paired_test(
         }
     if "d_z" not in numbers:
         return but(row, "zero_variance")
-    row["se"] = se = float(np.sqrt(estimate.var))
+    row["se"] = se = np.sqrt(estimate.var)
     if margin is not None:
-        row["p_equivalence"] = float(equivalence_p(row["diff"], se, estimate.df, margin))
+        row["p_equivalence"] = equivalence_p(row["diff"], se, estimate.df, margin)
     if TESTS[test].resampled:
         return row
     t = one_sample(estimate, alternative=settings.alternative, confidence=settings.confidence)
@@ -453,19 +454,13 @@ def paired_resamples(
     bootstrap = test == "bootstrap"
     sums = (poisson_sums if bootstrap else sign_sums)([*filled, *masks], b, settings.seed)
     sums, weights = sums[:, : len(filled)], sums[:, [len(filled) + j for j in mask_of]]
-    options: dict[str, Any] = {
-        "alternative": settings.alternative,
-        "confidence": settings.confidence,
-    }
-    mean = total / n
+    given, mean = (settings.alternative, settings.confidence), total / n
     if bootstrap:
         with undefined_is_nan():
-            return by_row(
-                **bootstrap_effect(sums / weights, **options), n_resamples=[b] * len(mean)
-            )
+            return by_row(**bootstrap_effect(sums / weights, *given), n_resamples=[b] * len(mean))
     # Flipped differences around their mean, spread by the n/(n − 1) that centring took away.
     centred = (sums - mean * weights) / n * np.sqrt(n_units / (n_units - 1))
-    low, high = sign_flip_interval(centred, mean, **options)
+    low, high = sign_flip_interval(centred, mean, *given)
     p = sign_flip_p(sums, total, settings.alternative)
     found = by_row(ci_low=low, ci_high=high, p_value=p, n_resamples=[b] * len(p))
     for row, d in zip(found, filled, strict=True):

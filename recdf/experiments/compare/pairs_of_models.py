@@ -23,7 +23,6 @@ from ...judge.per_user_columns import (
     evaluated,
     frame_of,
     group_codes,
-    require,
     unit_of,
 )
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
@@ -32,14 +31,7 @@ from ...stats.resampling import wilcoxon
 from ..samples import MetricBounds, Settings, bounds_of, seen_bounds
 from .by_segment import Segments, nothing_to_compare, warn_unknown
 from .cheap_labels import cheap_column, powered_pair
-from .paired import (
-    NUMBERS_OF_BOTH,
-    UnitSums,
-    comparing,
-    cut_off,
-    paired_resamples,
-    paired_test,
-)
+from .paired import NUMBERS_OF_BOTH, UnitSums, comparing, cut_off, paired_resamples, paired_test
 
 # Differences up to this part of the largest value are ties: they are rounding of equal metrics.
 TIE = 1e-12
@@ -82,7 +74,7 @@ def read_pair(
     """The record of a metric and a pair, which adds up over parts."""
     base, model, only = paired_values(metric, table, pair, runs, missing, takes_zero)
     sums, divisor = runs.unit_sums(runs.per_list(model - base))
-    tolerance = TIE * max(float(np.fmax.reduce(np.abs(one), initial=0.0)) for one in (base, model))
+    tolerance = TIE * max(np.fmax.reduce(np.abs(one), initial=0.0) for one in (base, model))
     limit = tolerance if divisor is None else tolerance * divisor
     sums = np.where(np.abs(sums) > limit, sums, 0.0)
     units = both = UnitSums.of(*runs.units_there(sums, divisor))
@@ -94,9 +86,9 @@ def read_pair(
         difference = runs.per_list(values[1] - values[0])
         both = UnitSums.of(*runs.units_there(*runs.unit_sums(difference)))
     counts = [np.count_nonzero(there), *only, *lacking]
-    for one in ([base, model], values)[: 1 if both is units else 2]:
-        counts += [runs.total(one[0])[1], *(runs.total(of)[0] for of in one)]
-    counts += counts[5:8] if both is units else []
+    for both_models in ([base, model], values):
+        (of_base, weight), (of_model, _) = map(runs.total, both_models)
+        counts += [weight, of_base, of_model]
     lists = PairLists([base, model], values, (sums, divisor), tolerance)
     return PairSums(np.array(counts, np.float64), units, both), lists
 
@@ -144,7 +136,7 @@ def row_of_pair(
         n, estimate = int(found.both.n), found.both.tested()[1]
         numbers: list[Any] = [*of_both, np.nan, np.nan]
         if n > 1:
-            numbers[2:] = float(estimate.mean), float(np.sqrt(estimate.var))
+            numbers[2:] = estimate.mean, np.sqrt(estimate.var)
         for of_both, more in labels[1:]:
             if (ends := more["estimate"]) is not None:
                 numbers = [*of_both, ends.mean, ends.se]
@@ -165,8 +157,8 @@ class ModelLists(NamedTuple):
     units: list[str]
     weight_col: str | None
 
-    def read(self, per_user: Any) -> ModelRows:
-        runs = read_model_rows(per_user, *self[:4])
+    def read(self, per_user: Any, least: int = 2) -> ModelRows:
+        runs = read_model_rows(per_user, *self[:4], least)
         return runs if self.weight_col is None else runs.weighted(self.weight_col)
 
 
@@ -189,33 +181,26 @@ class PairsInMemory:
         baseline: Any,
         taken: Sequence[str],
     ) -> None:
-        self.baseline, parts = baseline, [(pd.DataFrame(index=[0]), per_user)]
-        if within.names and not (isinstance(per_user, Mapping) and not per_user):
-            mapped = isinstance(per_user, Mapping)
+        self.baseline, self.runs, mapped = baseline, [], isinstance(per_user, Mapping)
+        if not within.names or (mapped and not per_user):
+            self.runs.append((pd.DataFrame(index=[0]), columns.read(per_user)))
+        else:
             given = per_user if mapped else {"per_user": per_user}
             frames = {
                 name: within.of_rows(frame_of("per_user", one)) for name, one in given.items()
             }
-            if not mapped:
-                require(frames["per_user"], "per_user", columns.model_col)
             for frame in frames.values():
                 by_columns(frame, "per_user", within.names, taken)
             unknown, found = within.split([*frames.values()])
             warn_unknown(*unknown, within.names)
-            parts = []
             for label, rows in found:
                 pairs = zip(frames.items(), rows, strict=True)
                 own = {name: frame.take(of) for (name, frame), of in pairs if len(of)}
-                part = own if mapped else own["per_user"]
-                models = list(own)
-                if not mapped:
-                    _, named = group_codes(own["per_user"], "per_user", [columns.model_col])
-                    models = named[columns.model_col].tolist()
-                if len(models) > 1 and (baseline is None or baseline in models):
-                    parts.append((label, part))
-            if not parts:
+                runs = columns.read(own if mapped else own["per_user"], least=0)
+                if len(runs.models) > 1 and baseline in (None, *runs.models):
+                    self.runs.append((label, runs))
+            if not self.runs:
                 raise nothing_to_compare(within.names, baseline)
-        self.runs = [(label, columns.read(part)) for label, part in parts]
         self.parts = self.runs[0][1].parts
 
     def tables(
@@ -249,14 +234,16 @@ def pairs_in_memory(
     frames = [frame for _, frame in runs.parts]
     specs = [evaluated(frame) for frame in frames]
     n_true, n_pred = (
-        runs.table(name) if all(name in frame.columns for frame in frames) else None
+        runs.table(name)
+        if all(name in frame for frame in frames)
+        else np.full((len(runs.models), runs.n_cells), np.nan)
         for name in ("n_true", "n_pred")
     )
     unlike = comparing(
         runs.models,
         specs if len(specs) == len(runs.models) else spec_of_each(specs[0], runs.models),
-        None if n_true is None else lambda pair, whole: other_truth(n_true[pair], whole),
-        None if n_pred is None else lambda pair, k: lists_shorter_than(n_pred[pair], k),
+        lambda pair, whole: other_truth(n_true[pair], whole),
+        lambda pair, k: lists_shorter_than(n_pred[pair], k),
     )
     has = has_lists(n_pred)
     rows: list[Row] = []
@@ -271,7 +258,7 @@ def pairs_in_memory(
 
     for name in names:
         table, cheap = runs.table(name), None
-        if all(cheap_column(name) in frame.columns for frame in frames):
+        if all(cheap_column(name) in frame for frame in frames):
             cheap = runs.table(cheap_column(name))
         bounds = bounds_of(name, declared, table, *([] if cheap is None else [cheap]))
         for pair in pairs:
@@ -311,9 +298,9 @@ def pairs_in_memory(
     return rows
 
 
-def has_lists(n_pred: Floats | None) -> Mask | None:
+def has_lists(n_pred: Floats) -> Mask | None:
     """Return which lists of each model have recommendations, if some are known to have none."""
-    return None if n_pred is None or not (n_pred == 0).any() else n_pred > 0
+    return n_pred > 0 if (n_pred == 0).any() else None
 
 
 class BucketPairs(NamedTuple):

@@ -28,13 +28,7 @@ from ...judge.choices import (
     check_value,
 )
 from ...judge.comparisons import default_columns
-from ...judge.per_user_columns import (
-    Floats,
-    by_columns,
-    frame_of,
-    metric_specs,
-    metric_values,
-)
+from ...judge.per_user_columns import Floats, by_columns, frame_of, metric_specs, metric_values
 from ...judge.users import read_experiment_rows
 from ...judge.verdict import remark
 from ...stats.always_valid import always_valid_p
@@ -239,7 +233,7 @@ def _quantile_row(
     if planned is not None:
         p, df = always_valid_p(z, n, planned, settings.confidence, settings.alternative), np.nan
     row = with_denominators(but(row, **of_units(ready.units, "t")), ready)
-    effect = float(np.average([x for _, x in sides], weights=[1 / x.n for x, _ in sides]))
+    effect = np.average([x for _, x in sides], weights=[1 / x.n for x, _ in sides])
     if effect >= (ALIKE if guessed else 0):
         row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)
     old, new = control.quantile, treatment.quantile
@@ -387,7 +381,7 @@ def compare_zero_inflated(
         if below := int((values < 0).sum()):
             raise DataError(f"data[{name!r}] is negative in {below:,} rows; expected at least 0")
         share, mean = f"{name}: share above 0", f"{name}: mean above 0"
-        if share in data.columns:
+        if share in data:
             raise ColumnError(
                 f"data has a column {share!r} already, which is made here; rename it", column=share
             )

@@ -194,7 +194,7 @@ def _welch(row: Row, found: MeanEffect, settings: Settings) -> Row:
     n, multiplier = row["n_control"] + row["n_treatment"], None
     alternative, confidence = given = settings.alternative, settings.confidence
     if (planned := settings.sequential_n) is not None:
-        multiplier = float(always_valid_multiplier(n, planned, confidence, alternative))
+        multiplier = always_valid_multiplier(n, planned, confidence, alternative)
     tested = effect(*found.arms, *given, settings.relative, multiplier, found.diff)
     if found.score is not None:
         tested = found.score.test(tested, *given, multiplier)
@@ -223,7 +223,7 @@ def _proportion(row: Row, settings: Settings) -> Row:
     # Without a difference both arms have the share of all users, which has a spread where one arm
     # has none.
     share = sum(yes) / sum(n)
-    pooled = float(np.sqrt(share * (1 - share) * (1 / n[0] + 1 / n[1])))
+    pooled = np.sqrt(share * (1 - share) * (1 / n[0] + 1 / n[1]))
     return _with_effect(
         row, found, mde=factor * pooled if pooled > 0 else np.nan, method="proportion"
     )
@@ -286,16 +286,10 @@ def _less_top(
     else:
         columns, weights = [values.z(top), np.ones(len(top))], values.weights
         mean, form = np.array([values.means, np.ones(len(n))]), values.form
-    cell, many = units.cell[top], len(out) > MANY_UNITS
-    if not many:
-        # Few are put in the order of their values, and the sums of many are exact, so that no sum
-        # depends on the order of rows.
-        order = np.lexsort((out, *columns, cell))
-        cell, out, columns = cell[order], out[order], [one[order] for one in columns]
+    cell = units.cell[top]
 
     def sums(of_top: Floats) -> Floats:
-        found = exact_sums(of_top, cell, len(n)) if many else np.bincount(cell, of_top, len(n))
-        return found.astype(np.float64, copy=False)
+        return exact_sums(of_top, cell, len(n))
 
     less, of_arms = np.array([sums(out * one) for one in columns]), weights.shape
     parts = n * mean, n * mean - less
@@ -315,10 +309,10 @@ def _less_top(
                 out=np.zeros(len(n)),
                 where=(den > 0) & (size > 1),
             )
-            found.append(float(factors @ squares))
+            found.append(factors @ squares)
         return found
 
-    return [float(treatment - control) for control, treatment in of], variances
+    return [treatment - control for control, treatment in of], variances
 
 
 def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) -> Row:
@@ -345,7 +339,7 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     var, rest_var = variances()
     # What is left of a variance may be rounding error.
     se = row["se"] * np.sqrt(rest_var / var) if rest_var > _TIED * var else 0.0
-    p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
+    p = t_p_value(diff / se, n - k - 2, settings.alternative) if se > 0 else 1.0
     alpha = settings.alpha
     decides = p <= min(HIDDEN, alpha)
     if row["p_value"] <= alpha:

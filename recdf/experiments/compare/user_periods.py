@@ -188,11 +188,11 @@ def days_of(times: Times, zone: Any) -> Codes:
     """Number of the day of each time, on the clock of the zone."""
     if times.dtype.kind != "M":
         return np.floor(times).astype(np.int64)
-    return np.asarray(_local_clock(times, zone).astype("datetime64[D]").astype(np.int64))
+    return _local_clock(times, zone).astype("datetime64[D]").astype(np.int64)
 
 
 def _local_clock(times: Times, zone: Any) -> Times:
-    if zone is None or times.dtype.kind != "M":
+    if zone is None:
         return times
     return pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(zone).tz_localize(None).to_numpy()
 

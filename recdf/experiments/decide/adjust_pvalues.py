@@ -12,14 +12,7 @@ import pandas as pd
 from ...errors import OptionError
 from ...inputs.door import checks_names
 from ...judge.choices import Alternative, Better, Columns, Correction
-from ...judge.per_user_columns import (
-    Codes,
-    Floats,
-    Mask,
-    group_codes,
-    metric_values,
-    require,
-)
+from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, metric_values, require
 from ...metrics.strings import direction_of
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.many_tests import adjust_within, joint_levels, widened_ratio
@@ -155,9 +148,7 @@ def _family_codes(table: NamedColumns, settings: Settings, n: int) -> Codes:
 
 
 def read_together(
-    table: NamedColumns,
-    settings: Settings,
-    intervals: NewIntervals | None = None,
+    table: NamedColumns, settings: Settings, intervals: NewIntervals | None = None
 ) -> None:
     """Put adjusted p-values, decisions and the intervals that agree with them in place of those of
     single tests.
@@ -275,10 +266,10 @@ def adjustment(table: pd.DataFrame) -> Adjustment:
     table = table.reset_index(drop=True)
     p_adj = table["p_adj"].to_numpy(np.float64)
     tested, nothing = ~np.isnan(p_adj), np.zeros(len(table), np.int64)
-    if "p_value" not in table.columns:
+    if "p_value" not in table:
         return Adjustment("", nothing, tested)
     p = table["p_value"].to_numpy(np.float64)
-    labels = [table[name] for name in known.get("family", ()) if name in table.columns]
+    labels = [table[name] for name in known.get("family", ()) if name in table]
     labels.append(table["metric"].isin(list(known.get("primary", ()))))
     family = table.groupby(labels, dropna=False, observed=True).ngroup().to_numpy().astype(np.int64)
     for how in (known.get("correction", "none"), "none"):

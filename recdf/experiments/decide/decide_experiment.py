@@ -17,14 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, DataError, OptionError, closest
-from ...inputs.constraints import (
-    Budget,
-    Share,
-    a_number,
-    check_budget,
-    check_record,
-    read_change,
-)
+from ...inputs.constraints import Budget, Share, a_number, check_budget, check_record, read_change
 from ...inputs.frames import float_column
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.choices import Alternative, Row, VariantTest, as_columns, check_value
@@ -271,7 +264,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     """
     named = _read_roles(table, roles)
     table = with_known_codes(table, "table")
-    if "confidence" not in table.columns:
+    if "confidence" not in table:
         if confidence_of(table) is None:
             need_details(table, ["confidence"])
         table = table.assign(confidence=confidence_of(table))
@@ -412,11 +405,11 @@ def decide_experiment(
 
 def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget | None]]:
     """Return the role of every metric that is named, and the margin of a guardrail."""
-    if "baseline" in frame_of("table", table).columns:
+    if "baseline" in frame_of("table", table):
         raise ColumnError(
             "table compares models; roles are of an experiment, and rd.gate decides about a model"
         )
-    if missing := [name for name in _NEEDED if name not in table.columns]:
+    if missing := [name for name in _NEEDED if name not in table]:
         raise ColumnError(
             f"table has no column {missing[0]!r}; expected what rd.compare_variants returns"
         )
@@ -472,9 +465,9 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> Row:
             Arm(row[f"mean_{side}{adjusted}"], row[f"se_{side}"] ** 2, row[f"n_{side}"] - 1.0)
             for side in ("control", "treatment")
         ]
-        share = row["df"] / float(effect(arms[0], arms[1]).df)
+        share = row["df"] / effect(arms[0], arms[1]).df
         control, treatment = (one._replace(df=share * one.df) for one in arms)
-        quantile = float(t_quantile(row["df"], "greater", row["confidence"]))
+        quantile = t_quantile(row["df"], "greater", row["confidence"])
         if relative:
             low, high = map(float, fieller(control, treatment, quantile))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,7 +124,7 @@ def experiment_health(
     units = AssignedUnits.of(per_user, assignment, user_col, variant_col, cluster)
     by_cols = by_columns(assignment, "assignment", by, ["variant"])
     group, groups = group_codes(assignment, "assignment", by_cols)
-    shares = shares_of_plans(plans_of(expected, by_cols, groups, "by"), units.names)
+    shares = planned_shares(expected, groups, "by", units.names)
     shape, alpha, users = shares.shape, 1 - confidence, units.users
     measured_user = np.isin(users.of_assignment, users.of_metric)
     with_metrics = np.isin(units.unit, units.unit[measured_user])  # any of the unit's users has
@@ -218,36 +218,25 @@ class AssignedUnits(NamedTuple):
         return count_distinct(cell, math.prod(shape), self.unit[rows], self.n).reshape(shape)
 
 
-def plans_of(
-    expected: PlannedShares | None, columns: Sequence[str], labels: pd.DataFrame, argument: str
-) -> list[Mapping[Any, float] | None]:
-    """Planned shares in every row of labels: those of all, or of each stratum (stratum → variant →
-    share)."""
-    if expected is None or not by_stratum(expected):
-        return [expected] * len(labels)
-    if len(columns) != 1:
-        raise OptionError(
-            "expected has shares for each of several strata, such as the periods of a ramp-up; "
-            f"name their column, and no other, in ⟦+{argument}=⟧, or pass the shares of the "
-            "variants"
-        )
-    strata = labels[columns[0]].tolist()
-    if lacking := [name for name in strata if name not in expected]:
-        known = examples(list(expected))
-        raise OptionError(
-            f"expected has no shares for {columns[0]} {examples(lacking)}; it has those of {known}"
-        )
-    return [expected[name] for name in strata]
-
-
-def by_stratum(expected: PlannedShares | None) -> bool:
-    """Whether planned shares are said for each stratum."""
-    return bool(expected) and all(isinstance(part, Mapping) for part in (expected or {}).values())
-
-
-def shares_of_plans(plans: Sequence[Mapping[Any, float] | None], names: list[Any]) -> Floats:
-    """Return planned shares by stratum and variant, equal ones without a plan. Variants that nobody
-    is in are added to the names."""
+def planned_shares(expected: Any, labels: pd.DataFrame, argument: str, names: list[Any]) -> Floats:
+    """Return planned shares by row of labels and by variant: those of all rows, those of each
+    stratum (stratum → variant → share), or equal ones without a plan. Variants that nobody is in
+    are added to the names."""
+    plans = [expected] * len(labels)
+    if by_stratum(expected):
+        if len(labels.columns) != 1:
+            raise OptionError(
+                "expected has shares for each of several strata, such as the periods of a "
+                f"ramp-up; name their column, and no other, in ⟦+{argument}=⟧, or pass the shares "
+                "of the variants"
+            )
+        (column,), strata = labels.columns, labels.iloc[:, 0].tolist()
+        if lacking := [name for name in strata if name not in expected]:
+            raise OptionError(
+                f"expected has no shares for {column} {examples(lacking)}; it has those of "
+                f"{examples(list(expected))}"
+            )
+        plans = [expected[name] for name in strata]
     names += dict.fromkeys(name for plan in plans for name in plan or () if name not in names)
     shares = []
     for plan in plans:
@@ -261,6 +250,11 @@ def shares_of_plans(plans: Sequence[Mapping[Any, float] | None], names: list[Any
             check_value(f"expected[{name!r}]", value, a_number(above=0))
         shares.append([float(planned[name]) for name in names])
     return np.array(shares) / np.sum(shares, axis=1, keepdims=True)
+
+
+def by_stratum(expected: Any) -> bool:
+    """Whether planned shares are said for each stratum."""
+    return bool(expected) and all(isinstance(part, Mapping) for part in expected.values())
 
 
 @takes_options("user_col", engines="named")
@@ -349,9 +343,8 @@ def find_srm(
         raise OptionError("columns is empty; expected columns of assignment, such as browser")
     periods = require(assignment, "assignment", strata)
     stratum, labels = group_codes(assignment, "assignment", periods)
-    plans = plans_of(expected, periods, labels, "strata")
     units = AssignedUnits.of(assignment, assignment, user_col, variant_col, cluster)
-    planned = shares_of_plans(plans, units.names)
+    planned = planned_shares(expected, labels, "strata", units.names)
     total, parts, labelled = units.per_cell(stratum, planned.shape), [], []
     for name in looked_at:
         check_labels(assignment[name], f"assignment[{name!r}]")
@@ -403,12 +396,12 @@ def hash_users(frame: pd.DataFrame, keys: list[str], role: str) -> Hashes:
         hashed = hashed * np.uint64(0x5851F42D4C957F2D) + _hash(
             read_ids(frame[name], f"{role}[{name!r}]")
         )
-    return np.asarray(hashed >> np.uint64(64 - 4 * _DIGITS))
+    return hashed >> np.uint64(64 - 4 * _DIGITS)
 
 
 def _hash(ids: IdColumn) -> Hashes:
     if ids.dictionary is not None:
-        return np.asarray(_hash(ids.dictionary)[ids.values])
+        return _hash(ids.dictionary)[ids.values]
     values = ids.values
     if isinstance(values, pa.ChunkedArray):
         values = values.to_numpy()
@@ -416,7 +409,7 @@ def _hash(ids: IdColumn) -> Hashes:
         values = values.astype("datetime64[ns]")
     elif values.dtype.kind == "i":
         values = values.astype(np.int64)
-    return np.asarray(pd.util.hash_array(values, categorize=False))
+    return pd.util.hash_array(values, categorize=False)
 
 
 def key_of(digest: str) -> list[str]:
@@ -431,4 +424,4 @@ def others(digest: str, hashed: Hashes) -> Mask:
         [int(text[i : i + _DIGITS], 16) for i in range(0, len(text), _DIGITS)], np.uint64
     )
     within = hashed <= named[-1] if len(named) == NAMED else np.ones(len(hashed), bool)
-    return np.asarray(within & ~np.isin(hashed, named))
+    return within & ~np.isin(hashed, named)

@@ -209,18 +209,18 @@ def _pair_row(
     side = up * np.sign(true.slope_low) * (true.slope_low * true.slope_high > 0)
     # The least-squares line of the estimates, as people draw it.
     (xx, xy), (_, yy) = np.cov(x, y)
-    naive = float(xy / xx)
+    naive = xy / xx
     rest = np.sqrt(max(yy / xx - naive**2, 0.0) / (n - 2))
-    reach = float(t_quantile(n - 2, "two-sided", level) * rest)
+    reach = t_quantile(n - 2, "two-sided", level) * rest
     return {
         "n_tests": n,
         **{k: v for k, v in true._asdict().items() if k not in ("var_x", "var_y", "cov")},
         "naive_slope": naive,
         "naive_low": naive - reach,
         "naive_high": naive + reach,
-        "naive_correlation": float(xy / np.sqrt(xx * yy)),
-        "noise_offline": float(var_x.mean() / xx),
-        "noise_online": float(var_y.mean() / yy),
+        "naive_correlation": xy / np.sqrt(xx * yy),
+        "noise_offline": var_x.mean() / xx,
+        "noise_online": var_y.mean() / yy,
         "called_right": right,
         "regret": regret,
         "effect": {1.0: "predicts", -1.0: "predicts_opposite"}.get(side, "none"),

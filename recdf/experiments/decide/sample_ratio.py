@@ -14,27 +14,12 @@ import pandas as pd
 from ...errors import OptionError, examples
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import PlannedShares, Row, TwoPlaces
-from ...judge.per_user_columns import (
-    Codes,
-    Floats,
-    Mask,
-    count_distinct,
-    key_codes,
-    require,
-    split,
-)
+from ...judge.per_user_columns import Codes, Floats, Mask, count_distinct, key_codes, require, split
 from ...judge.users import ExperimentRows, model_pairs
 from ...stats.shares import independence_test, seen_loss, share_tests
 from ...tables.cells import columns_before, number, p_value, visible
 from ..compare.two_sample import but
-from .experiment_health import (
-    by_stratum,
-    hash_users,
-    key_of,
-    others,
-    plans_of,
-    shares_of_plans,
-)
+from .experiment_health import by_stratum, hash_users, key_of, others, planned_shares
 
 # ------------------------------------------------------------------------------------------
 # Whether the users per variant fit the plan, and are those of the health table.
@@ -72,7 +57,7 @@ class Arms:
 
     @cached_property
     def names(self) -> list[Any]:
-        return list(self.variants.tolist())
+        return self.variants.tolist()
 
     def nowhere(self) -> Mask:
         """No (group, control, treatment), to be filled."""
@@ -194,8 +179,7 @@ def check_sample_ratio(
         return _from_health(health, arms, count, rows)
     if expected is not None:
         labels, counts = count(by_stratum(expected))
-        plans = plans_of(expected, list(labels.columns), labels, "strata")
-        return _from_plan(shares_of_plans(plans, [*arms.names]), counts)
+        return _from_plan(planned_shares(expected, labels, "strata", [*arms.names]), counts)
     unknown = np.full((len(arms.groups), len(arms.names)), np.nan)
     no = np.zeros(len(unknown), bool)
     return SampleRatio(no, no, unknown[:, 0], unknown, unknown, unknown)
@@ -262,11 +246,7 @@ def _from_health(
     all variants. The rows of the users are None where only moments of them are known.
     """
     variants = arms.names
-    require(
-        health,
-        "health",
-        ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"],
-    )
+    require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
     if lacking := [name for name in variants if name not in health["variant"].tolist()]:
         raise OptionError(
             f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
@@ -282,7 +262,7 @@ def _from_health(
         return table[name].to_numpy(kind).reshape(len(arms.groups), -1, len(variants))
 
     assigned = cells("n_assigned", np.float64)
-    keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table.columns else []
+    keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table else []
     users, others_there = counts, False
     by_key = rows is not None and bool(keys) and set(keys).issubset(rows.data.columns)
     if rows is not None and by_key:
@@ -333,14 +313,14 @@ def seen_words(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
     said = []
     lost = [row for row in rows if variant in row and row.get("seen_loss", np.nan) > 0]
     if lost:
-        worst = max(lost, key=lambda row: float(row["seen_loss"]))
+        worst = max(lost, key=lambda row: row["seen_loss"])
         loss = f"a loss of {number(worst['seen_loss'], '.1%')}"
         of, would = (loss, "") if worst["seen_loss"] < 1 else ("even the loss of all", " not")
         users = f"{visible(worst[variant])}'s users"
         said.append(f"{of} of {users} would{would} have been seen in 8 of 10 tests")
     moved = [row for row in rows if row.get("covariate_could_hide", np.nan) > 0]
     if moved:
-        worst = max(moved, key=lambda row: float(row["covariate_could_hide"] / row["se"]))
+        worst = max(moved, key=lambda row: row["covariate_could_hide"] / row["se"])
         shift = number(worst["covariate_could_hide"], ".3g")
         said.append(
             f"a shift of the covariates that moves {visible(worst['metric'])} by {shift} would "
@@ -357,7 +337,7 @@ def _read_health(
     variants: list[Any],
 ) -> pd.DataFrame:
     """The rows of a health table for each group, stratum and variant that is compared."""
-    unknown = [name for name in by if name not in groups.columns and name not in strata.columns]
+    unknown = [name for name in by if name not in groups and name not in strata]
     if unknown:
         raise OptionError(
             f"health is by {by}, but the comparison is not by {unknown}; make it without them, or, "

@@ -212,13 +212,13 @@ def roll_up(
     def counted(name: str, otherwise: Any) -> tuple[Codes, Codes]:
         """How many earlier rows each row and each unit stand for, by a column of a first step."""
         counts = otherwise
-        if name in per_user.columns:
+        if name in per_user:
             counts = read_numbers(per_user[name], f"per_user[{name!r}]").astype(np.int64)
         return counts, np.bincount(codes, counts, n).astype(np.int64)
 
     data: dict[str, Any] = {"n_rows": counted("n_rows", np.ones(len(codes)))[1]}
     for name, rule in rules.items():
-        if name == "n_rows" or (name.endswith("__n") and name[:-3] in per_user.columns):
+        if name == "n_rows" or (name.endswith("__n") and name[:-3] in per_user):
             continue  # the `<metric>__n` of another column comes with that column
         dtype = per_user[name].dtype
         whole = rule != "mean" and isinstance(dtype, np.dtype) and dtype.kind in "iub"
@@ -243,10 +243,7 @@ def roll_up(
     result = pd.concat([result, pd.DataFrame(data).take(order).reset_index(drop=True)], axis=1)
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_roll_up"] = OneRecord(
-        {
-            "unit": units,
-            "how": how if isinstance(how, str) else dict(how),
-        }
+        {"unit": units, "how": how if isinstance(how, str) else dict(how)}
     )
     return result
 
@@ -262,7 +259,7 @@ def _rules(
     attrs alone, which a merge loses; then the caller must say it.
     """
     before = per_user.attrs.get("recdf_roll_up", {}).get("how") if rolled_by is None else rolled_by
-    if before is None and "n_rows" in per_user.columns:
+    if before is None and "n_rows" in per_user:
         raise OptionError(
             "per_user has a column n_rows, so it was rolled up before; say by which rule in "
             f"⟦+rolled_by=⟧, such as ⟦+rolled_by={how!r}⟧"
@@ -274,7 +271,7 @@ def _rules(
         )
     spec = evaluated(per_user)
     by, keys = as_columns(spec.get("by")), as_columns(spec.get("user_col"))
-    if mixed := [name for name in by if name in per_user.columns and name not in units]:
+    if mixed := [name for name in by if name in per_user and name not in units]:
         raise DataError(
             f"per_user was evaluated by {mixed}, which ⟦unit_col={units}⟧ lacks; a unit would mix "
             f"them: pass ⟦+unit_col={[*mixed, *units]}⟧, or select one of them first"

@@ -24,13 +24,7 @@ from ...judge.choices import (
     check_value,
 )
 from ...judge.effects.means import JACKKNIFE_BELOW
-from ...judge.per_user_columns import (
-    Codes,
-    Floats,
-    exact_sums,
-    metric_specs,
-    warn_of_weights,
-)
+from ...judge.per_user_columns import Codes, Floats, exact_sums, metric_specs, warn_of_weights
 from ...judge.users import read_experiment_rows
 from ...judge.verdict import add_verdicts, remark
 from ...progress import Progress
@@ -211,8 +205,8 @@ def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
     if metric.defined is not None:
         own, sums = code[metric.defined], [one[metric.defined] for one in sums]
     num, den = (exact_sums(one, own, n) for one in sums)
-    total = float(den.sum())
-    num = num - (float(num.sum()) / total if total else 0.0) * den
+    total = den.sum()
+    num = num - (num.sum() / total if total else 0.0) * den
     there = 1.0 * (np.bincount(own, minlength=n) > 0)
     return [there, num, num * num, den, den * den, num * den]
 
@@ -239,7 +233,7 @@ def _rejections(
         low, high = wilson(rejected, n_known or np.nan, Z_OF_SHARE)
         ordered, steps = np.sort(p), np.arange(n_known + 1) / max(n_known, 1)
         apart = np.append(steps[1:] - ordered, ordered - steps[:-1])
-        ks = float(apart.max()) if n_known else np.nan
+        ks = apart.max() if n_known else np.nan
         found = "rejects_rarely" if high < alpha else "holds"
         found = "rejects_often" if low > alpha else found
         few = clustered and effective_number(own[3]) * min(share, 1 - share) < JACKKNIFE_BELOW
@@ -254,7 +248,7 @@ def _rejections(
                 "rejected_low": low,
                 "rejected_high": high,
                 "ks": ks,
-                "p_ks": float(scipy_module("special").kolmogorov(np.sqrt(n_known) * ks)),
+                "p_ks": scipy_module("special").kolmogorov(np.sqrt(n_known) * ks),
                 "alpha": alpha,
                 "effect": found,
                 "remarks": "few_clusters" if few else "",

@@ -302,7 +302,7 @@ def plan_experiment(
         wanted = (rel_effect or 0) * past.mean
         if metric.name in margins:
             (allowed, relative), role, design = margins[metric.name], "guardrail", of_guardrail
-            scale, wanted, error = 1.0, abs(allowed), past.error_std
+            wanted, error = abs(allowed), past.error_std
             if relative:
                 scale, wanted, error = 1 + allowed, abs(allowed * past.mean), past.error
             if not wanted > 0:
@@ -369,7 +369,7 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     take = itemgetter(kept)
     sample = metric.sample.each(take)
     refuse_huge(metric)
-    by_rows = float(arm(sample.num, sample.den).var) if len(kept) > 1 else math.nan
+    by_rows = arm(sample.num, sample.den).var if len(kept) > 1 else math.nan
     # As the experiment will see it, with its covariates or without what they explain.
     xs = [one.each(take) for one in metric.covariates.values()]
     covariates = [*map(without_gaps, xs)]
@@ -389,12 +389,12 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     of_covariates = (linearise(one.num, one.den)[1] for one in sample.covariates)
     z_seen = z - sum(t * x for t, x in zip(theta, of_covariates, strict=True))
     plain, planned = (
-        math.sqrt(float(one @ one) / (n_units - 1) * len(kept) / n_units) for one in (z, z_seen)
+        math.sqrt(one @ one / (n_units - 1) * len(kept) / n_units) for one in (z, z_seen)
     )
     std = math.sqrt(by_rows * len(kept))
-    influence = z_seen**2 * ((n_units - 1) / max(float(z_seen @ z_seen), 1e-300))
+    influence = z_seen**2 * ((n_units - 1) / max(z_seen @ z_seen, 1e-300))
     of_both = influence - (2 * z / mean if mean else 0.0)
-    error, error_std = (float(np.std(one)) / math.sqrt(n_units) for one in (of_both, influence))
+    error, error_std = (np.std(one) / math.sqrt(n_units) for one in (of_both, influence))
     if not planned > MEAN_ROUNDING * abs(float(mean)):
         raise DataError(
             f"metric {metric.name!r} has the same value for all; nothing says how it varies"
@@ -561,7 +561,7 @@ def plan_comparison(
         for name, table in tables.items():
             minus = MetricRows(name, Sample((table[model] - table[base])[there]), {})
             past = read_past(minus, int(there.sum()), units)
-            mean = float(table[base][there].mean())
+            mean = table[base][there].mean()
             if rel_diff is not None and not mean > 0:
                 raise DataError(
                     f"metric {name!r} has mean {mean:g}; a relative difference needs a positive one"
