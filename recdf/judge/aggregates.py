@@ -121,6 +121,29 @@ class Aggregates:
         sums = self.sums[:, kept[:, None], kept]
         return Aggregates(grid, sums, self.low[own], self.high[own])
 
+    def with_constants(self, values: Floats) -> Aggregates:
+        """The same with columns that have one value in all units of a cell, where `values` (cells,
+        columns) are no NaN. Further columns than there are, of zeros and ones, are new."""
+        known, new = ~np.isnan(values), values.shape[1] - len(self.low)
+        base, one = (
+            np.append(self.grid.base, np.zeros(new)),
+            2.0 ** (_BITS * (self.grid.slices - 1)),
+        )
+        grid = Grid(base, np.append(self.grid.unit, np.full(new, one)), self.grid.slices)
+        found = replace(
+            self,
+            grid=grid,
+            sums=np.pad(self.sums, [(0, 0), (0, new), (0, new)]),
+            low=np.append(self.low, np.zeros(new)),
+            high=np.append(self.high, np.ones(new)),
+        )
+        steps = np.rint((np.where(known, values, base) - base) / found._steps)
+        whole, sums = steps.astype(np.int64).astype(object), found.sums
+        sums[:, 0, 1:] = np.where(known, sums[:, :1, 0] * whole, sums[:, 0, 1:])
+        for c, j in np.argwhere(known).tolist():
+            sums[c, 1 + j] = sums[c, :, 1 + j] = whole[c, j] * sums[c, 0]
+        return found
+
     @cached_property
     def _apart(self) -> Any:
         """n Σ x y − Σ x Σ y of each cell."""

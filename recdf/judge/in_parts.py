@@ -41,18 +41,28 @@ _CUBED_ROWS, _MOST_CUBED = 2**13, 6
 _EQUAL_ARMS = 0.02
 
 
+class CellForm(NamedTuple):
+    """v = f·x + constant in a cell where some columns are constant; `wide` and `centre` are f and
+    the constant of all columns, such as units have them."""
+
+    form: Floats
+    constant: float
+    wide: Floats
+    centre: float
+
+
 class FarForm(NamedTuple):
     """A metric by its columns, and v = f·x + constant, of which |v| is about how far a unit is from
-    the mean. `of_groups` has f and the constant of single groups (segments and strata). `near` has,
-    for each cell, distances that are at most the largest ones of its units; they grow as threads
-    see more of these."""
+    the mean. `of_cells` are the forms of single cells, where they are known. `near` has, for each
+    cell, distances that are at most the largest ones of its units; they grow as threads see more of
+    these."""
 
     metric: Linear
     covariates: tuple[Linear, ...]
     columns: list[int]
     form: Floats
     constant: float
-    of_groups: Mapping[Label, tuple[Floats, float]]
+    of_cells: Mapping[Label, CellForm]
     near: dict[Label, Floats]
 
     @classmethod
@@ -72,20 +82,10 @@ class FarForm(NamedTuple):
         constant = -float(form @ values.mean[0]) - values.centre
         return cls(metric, tuple(others), at, form, constant, {}, {})
 
-    def by_group(self, before: SummedUsers, of: tuple[Linear, tuple[Linear, ...]]) -> FarForm:
-        """The same with what was added up before, in each group by itself."""
-        there = [not any(label[0] >> i & 1 for i in self.columns) for label in before.cells]
-        groups: dict[Label, list[int]] = {}
-        for i in np.flatnonzero(there).tolist():
-            groups.setdefault(before.cells[i][1:-1], []).append(i)
-        found = {one: FarForm.of(*of, before.record.cells(at)) for one, at in groups.items()}
-        return self._replace(of_groups={at: (x.form, x.constant) for at, x in found.items()})
-
     def at(self, labels: Sequence[Label]) -> tuple[Floats, Floats]:
         """f and the constant of each cell."""
-        own = self.form, self.constant
-        found = [self.of_groups.get(label[1:-1], own) for label in labels]
-        return np.array([one for one, _ in found]), np.array([one for _, one in found])
+        found = [self.of_cells.get(label, (self.form, self.constant)) for label in labels]
+        return np.array([one[0] for one in found]), np.array([one[1] for one in found])
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Far:
             near = [way.near.get(one, _UNKNOWN)[0] for one in labels]
             self.bound = np.maximum(_grown(self.bound, 0, len(labels)), near)
         own, constant = [columns[i] for i in way.columns], 0.0
-        if way.of_groups:
+        if way.of_cells:
             forms, constants = way.at(labels)
             v = constants[cell]
             for f, x in zip(forms.T, own, strict=True):
@@ -207,8 +207,9 @@ class SummedPart(NamedTuple):
 class Summing:
     """Adds up the batches of a part; None where a label is null, or a column has no numbers.
 
-    Rows of which other columns are null have cells of their own. `ratios` are numerators with
-    their denominators: a null beside 0 is nothing to count, and has cells of its own, too.
+    Rows of which other columns are null have cells of their own, and `fill` in place of a null.
+    `ratios` are numerators with their denominators: a null beside 0 is nothing to count, and has
+    cells of its own, too.
     """
 
     columns: list[str]
@@ -216,6 +217,7 @@ class Summing:
     labels: list[str]
     user: str | None
     span: tuple[Floats, Floats]
+    fill: Floats
     grid: Grid
     ways: list[FarForm]
     cubed: list[tuple[list[int], Floats]]
@@ -275,10 +277,11 @@ class Summing:
 
     def read(self, batch: pa.RecordBatch, cells: dict[Label, int]) -> tuple[list[Floats], Codes]:
         """The columns and the cell of each row."""
-        columns, null = floats_of(batch, self.columns, self.span[0])
+        columns, null = floats_of(batch, self.columns, self.fill)
         for i, (num, den) in enumerate(self.ratios, len(columns)):
             if den is not None and null is not None:
-                null |= ((null >> num & 1 == 1) & (columns[den] == 0)).astype(np.int64) << i
+                zero = (columns[den] == 0) & (null >> den & 1 == 0)
+                null |= ((null >> num & 1 == 1) & zero).astype(np.int64) << i
         return columns, self._cells(batch, null, cells)
 
     def _cells(self, batch: pa.RecordBatch, null: Codes | None, cells: dict[Label, int]) -> Codes:
@@ -391,19 +394,25 @@ def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
 
 
 class Regressed(NamedTuple):
-    """The columns of a regression, and the fit of each cell that has one."""
+    """The regression of a metric on covariates in one arm, as the units of a cell need it: their
+    stratum, the columns of the regression, and the value of those that are constant in the cell
+    (NaN of others). The sums are added to those of a `place`."""
 
+    place: int
+    fit: Fit
+    stratum: int
     columns: list[int]
-    of_cells: list[Fit | None]
+    constants: Floats
 
 
 @dataclass(frozen=True)
 class Spreads:
-    """Adds up what the variance of a regression needs, by its columns and its fit in each cell."""
+    """Adds up what the variances of regressions need, at `n_places`, by what each cell needs."""
 
     summing: Summing
     cells: list[Label]
-    regressions: list[Regressed]
+    of_cells: Mapping[int, list[Regressed]]
+    sizes: list[int]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> list[Floats] | None:
         try:
@@ -413,7 +422,7 @@ class Spreads:
 
     def _sum(self, batches: Iterable[pa.RecordBatch]) -> list[Floats]:
         known = {label: i for i, label in enumerate(self.cells)}
-        found = [np.zeros((len(known) + 1, *(len(at),) * 2)) for at, _ in self.regressions]
+        found = [np.zeros((size, size)) for size in self.sizes]
         for batch in batches:
             columns, cell = self.summing.read(batch, known)
             if len(known) > len(self.cells):  # a query that has other rows each time
@@ -421,11 +430,13 @@ class Spreads:
             order = order_of_cells(cell, len(self.cells))
             there, starts = np.unique(cell[order], return_index=True)
             edges = starts, np.append(starts[1:], len(cell))
-            for total, (at, of_cells) in zip(found, self.regressions, strict=True):
-                own = np.array([columns[i].take(order) for i in at])
-                for c, start, end in zip(*map(np.ndarray.tolist, (there, *edges)), strict=True):
-                    if (fit := of_cells[c]) is not None:
-                        total[c] += fit.spread(own[:, start:end])
+            for c, start, end in zip(*map(np.ndarray.tolist, (there, *edges)), strict=True):
+                rows = order[start:end]
+                for one in self.of_cells.get(c, ()):
+                    values = np.array([columns[i].take(rows) for i in one.columns])
+                    constant = ~np.isnan(one.constants)
+                    values[constant] = one.constants[constant, None]
+                    found[one.place] += one.fit.spread(one.stratum, values)
         return found
 
 
@@ -438,7 +449,7 @@ class SummedUsers:
     cells: list[Label]
     record: Aggregates
     empty: Floats
-    cubes: list[Cubes]
+    cubes: Mapping[int, Cubes]
     far: list[Far]
     ways: list[FarForm]
     past: list[int]
@@ -453,16 +464,17 @@ class SummedUsers:
         labels: list[str],
         user: str | None,
         beside: Sequence[str] = (),
-        before: SummedUsers | None = None,
+        known_forms: Sequence[Mapping[Label, CellForm]] | None = None,
     ) -> SummedUsers:
-        """Add up all users; an id in several rows raises. The first rows, or the sums of an earlier
-        pass (`before`), say what is far from the mean. Columns `beside` the metrics are tested as
-        covariates are."""
+        """Add up all users; an id in several rows raises. The first rows, or an earlier pass, say
+        what is far from the mean. Columns `beside` the metrics are tested as covariates are."""
         sample, null = floats_of(parts.sample, columns, np.zeros(len(columns)))
-        if null is not None:
-            for i, values in enumerate(sample):  # a null is the mean of the others
+        fill = np.array([one.mean() for one in sample])
+        if null is not None:  # a null is the mean of the others
+            for i, values in enumerate(sample):
                 there = null >> i & 1 == 0
-                sample[i] = np.where(there, values, values.sum() / max(np.count_nonzero(there), 1))
+                fill[i] = values.sum() / max(np.count_nonzero(there), 1)
+                sample[i] = np.where(there, values, fill[i])
         if (known := parts.spans(columns)) is None:
             spans = itertools.chain(*parts.run(_Ends(columns), columns))
             lows, highs = zip(*spans, strict=True)
@@ -477,8 +489,9 @@ class SummedUsers:
         grid = Grid.of(low, high, parts.n)
         first = Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1, known, grid)
         ways = [FarForm.of(*one, first) for one in metrics]
-        if before is not None:
-            ways = [way.by_group(before, one) for way, one in zip(ways, metrics, strict=True)]
+        if known_forms is not None:
+            every = zip(ways, known_forms, strict=True)
+            ways = [way._replace(of_cells=of_cells) for way, of_cells in every]
         past = sorted(
             {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
             | set(map(columns.index, beside))
@@ -486,13 +499,13 @@ class SummedUsers:
         past = past if len(past) <= _MOST_CUBED else []
         share = np.array(parts.sample.column(labels[-1]).value_counts().field("counts"))
         uneven = np.ptp(share) > _EQUAL_ARMS * share.sum()
-        cubed = [
-            (at, np.array([sample[i].mean() for i in at]))
-            for at in [*(one.columns for one in ways), past]
-            if uneven
-        ]
+        # Arms may be of different sizes in a stratum, where they are of the same in all.
+        cubed = {i: one.columns for i, one in enumerate(ways) if uneven}
+        cubed |= {-1: past} if uneven or (past and len(labels) > 1) else {}
+        middles = [(at, fill[at]) for at in cubed.values()]
         ratios = [metric for metric, _ in metrics]
-        summing = Summing(columns, ratios, labels, user, known, grid, ways, cubed)
+        fill = np.clip(fill, low, high)
+        summing = Summing(columns, ratios, labels, user, known, fill, grid, ways, middles)
         summing = summing.knowing(parts.sample)
         found = parts.run(summing, [*labels, *columns, *filter(None, [user])])
         if any(one is None for one in found):
@@ -510,7 +523,7 @@ class SummedUsers:
         n_cells = len(place) + 1
         sums = np.zeros((n_cells, 1 + len(columns), 1 + len(columns)), object)
         empty, far = np.zeros((n_cells, len(columns))), [*map(Far.none, ways)]
-        cubes = [np.zeros((n_cells, *(1 + len(at),) * 3)) for at, _ in cubed]
+        cubes = [np.zeros((n_cells, *(1 + len(at),) * 3)) for at in cubed.values()]
         for one in far:
             one.bound = np.zeros(n_cells)
         for part in some:
@@ -528,52 +541,89 @@ class SummedUsers:
         )
         if sums[:, 0, 0].sum() != parts.n:  # a query that has other rows each time
             raise RowsNeeded
-        third = [Cubes(one, of) for (_, one), of in zip(cubed, cubes, strict=True)]
+        of_middles = zip(cubed, middles, cubes, strict=True)
+        third = {i: Cubes(middle, sums) for i, (_, middle), sums in of_middles}
         record = Aggregates(summing.grid, sums, low, high)
         return cls(frame, [*place], record, empty, third, far, ways, past, summing)
 
-    def spreads(self, parts: UserParts, regressions: list[Regressed]) -> list[Floats]:
-        """What the variance of each regression needs, by cell, from another pass."""
+    def spreads(
+        self, parts: UserParts, of_cells: Mapping[int, list[Regressed]], sizes: list[int]
+    ) -> list[Floats]:
+        """What the variance of each regression needs, from another pass."""
         one, names = self.summing, [*self.summing.labels, *self.summing.columns]
-        found = parts.run(Spreads(one, self.cells, regressions), names)
+        found = parts.run(Spreads(one, self.cells, of_cells, sizes), names)
         if any(part is None for part in found):
             raise RowsNeeded
         return [np.sum(of, axis=0) for of in zip(*found, strict=True)]
 
-    def cubes_of(self, which: int, cells: Codes) -> Cubes | None:
-        """Third moments of the columns of a metric, or (−1) of all covariates, in the cells of each
-        row of a matrix."""
-        if not self.cubes:
-            return None
-        one = self.cubes[which]
-        return one._replace(sums=one.sums[cells].sum(axis=1))
+    def known(self, cells: Codes, columns: list[int], constants: Floats | None) -> Aggregates:
+        """Some columns in the cells of each row of a matrix, where `constants` (cells of a row,
+        columns) have one value."""
+        found = self.record.cells(cells.ravel()).columns(columns)
+        if constants is not None:
+            found = found.with_constants(np.tile(constants, (len(cells), 1)))
+        return found.cells(np.arange(cells.size).reshape(cells.shape))
 
-    def units(self, metric: int, pair: Codes) -> Units:
-        """Both arms of a metric, whose strata are the cells of `pair` (2, strata, parts)."""
+    def cubes_of(self, which: int, cells: Codes, constants: Floats | None = None) -> Cubes | None:
+        """Third moments of the columns of a metric, or (−1) of all covariates, in the same way."""
+        if (one := self.cubes.get(which)) is None:
+            return None
+        one = one._replace(sums=one.sums[cells.ravel()])
+        if constants is not None:
+            one = one.with_constants(np.tile(constants, (len(cells), 1)))
+        sums = one.sums.reshape(*cells.shape, *one.sums.shape[1:]).sum(axis=1)
+        return one._replace(sums=sums)
+
+    def units(
+        self,
+        metric: int,
+        pair: Codes,
+        covariates: tuple[Linear, ...],
+        constants: Floats | None,
+        stratified: bool,
+    ) -> Units:
+        """Both arms of a metric, whose strata are the cells of `pair` (2, strata, parts).
+
+        `constants` (parts, columns) has what takes the place of nulls, and further columns of zeros
+        and ones.
+        """
         way, far, n_strata = self.ways[metric], self.far[metric], pair.shape[1]
         cells = pair.reshape(2 * n_strata, -1)
-        record = self.record.cells(cells).columns(way.columns)
+        record = self.known(cells, way.columns, constants)
         if min(record.n) < 2:
             raise RowsNeeded
         n = record.n.reshape(2, -1).sum(axis=1).astype(np.int64).tolist()
-        place = np.full(len(self.record.n), -1)
+        place, part = np.full(len(self.record.n), -1), np.zeros(len(self.record.n), np.int64)
         place[cells] = np.arange(len(cells))[:, None]
-        place[-1] = -1
+        place[-1], part[cells] = -1, np.arange(cells.shape[1])
         mine = place[far.cell] >= 0
-        arm, stratum = np.divmod(place[far.cell[mine]], n_strata)
+        rows, of = far.rows[mine], far.cell[mine]
+        arm, stratum = np.divmod(place[of], n_strata)
         den = way.metric.den
         empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]].sum(axis=(1, 2))
-        bound = np.minimum(far.bound[cells].max(axis=1), far.left)
-        cubes = self.cubes_of(metric, cells)
-        # Cells that differ in what is null are in one group; the last cell has no labels.
-        forms, constants = way.at([self.cells[i] for i in cells.min(axis=1)])
-        kept = FarRows(far.count[mine], bound, forms, constants, empty, cubes)
+        bound = np.minimum(far.bound[cells], far.left)
+        first = [self.cells[i] for i in cells.min(axis=1)]  # the last cell has no labels
+        exact = [one for label in first if (one := way.of_cells.get(label)) is not None]
+        forms, of_labels = way.at(first)
+        if constants is not None:
+            new = constants.shape[1] - len(way.columns)
+            forms, rows = (np.pad(one, [(0, 0), (0, new)]) for one in (forms, rows))
+            rows = np.where(np.isnan(constants[part[of]]), rows, constants[part[of]])
+            if not exact:  # units were kept by what stood in the place of their nulls
+                moved = np.nan_to_num(constants - np.pad(self.summing.fill[way.columns], (0, new)))
+                bound += np.where(bound > 0, np.abs(forms) @ np.abs(moved).T, 0)
+        if exact:
+            forms, of_labels = (np.array([one[i] for one in exact]) for i in (2, 3))
+            if forms.shape != record.mean.shape:
+                raise RowsNeeded
+        cubes = self.cubes_of(metric, cells, constants)
+        kept = FarRows(far.count[mine], bound.max(axis=1), forms, of_labels, empty, cubes)
         return Units(
-            [*far.rows[mine].T],
+            [*rows.T],
             way.metric,
             arm,
-            way.covariates,
-            stratum=stratum if n_strata > 1 else None,
+            covariates,
+            stratum=stratum if stratified else None,
             n_strata=n_strata,
             counted=(n[0], n[1]),
             known=record,

@@ -10,7 +10,7 @@ Several covariates adjust a mean by one regression per arm (Lin 2013), robust to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -224,25 +224,39 @@ _CONSTANT = 1e-12
 
 
 def varying_columns(control: Floats, treatment: Floats) -> list[int]:
-    """Return the columns of two designs (units, columns) that vary in each arm and do not follow
-    from earlier columns.
-
-    A column that is constant in an arm, or that is a linear combination of others, has no
-    coefficient of its own there.
-    """
-    most = min(len(control), len(treatment)) - 2
-    left, least = [], []
+    """Return the columns of two designs (units, columns) that have a coefficient in each arm, as
+    `with_coefficients` says."""
+    left = []
     for design in (control, treatment):
         centred = design - design[:1]  # sums of huge values would lose their digits
         centred -= centred.mean(axis=0)
-        left.append(
-            centred.T @ centred
-        )  # sums of products that the columns taken so far do not explain
-        rounding = len(design) * (MEAN_ROUNDING * np.abs(design).max(axis=0, initial=0)) ** 2
-        at_first = np.diag(left[-1])
-        least.append(np.where(at_first <= rounding, np.inf, 1e-10 * at_first))
+        left.append(centred.T @ centred)
+    squares = [np.diag(one) for one in left]
+    largest = [np.abs(design).max(axis=0, initial=0) for design in (control, treatment)]
+    n = len(control), len(treatment)
+    return with_coefficients(left, squares, largest, n, min(n) - 2)
+
+
+def with_coefficients(
+    left: Sequence[Floats],
+    squares: Sequence[Floats],
+    largest: Sequence[Floats],
+    n: Sequence[float],
+    most: float,
+) -> list[int]:
+    """Return the columns that vary in each arm and do not follow from earlier columns, at `most` so
+    many.
+
+    A column that is constant in an arm, or that is a linear combination of others, has no
+    coefficient of its own there. `left` are, of each arm, the sums of products around the mean, or
+    around the means of strata, and `squares` those around the mean of a column with itself.
+    """
+    least = []
+    for own, far, units in zip(squares, largest, n, strict=True):
+        rounding = units * (MEAN_ROUNDING * far) ** 2
+        least.append(np.where(own <= rounding, np.inf, 1e-10 * own))
     kept: list[int] = []
-    for j in range(control.shape[1]):
+    for j in range(len(squares[0])):
         if len(kept) < most and all(
             own[j, j] > bound[j] for own, bound in zip(left, least, strict=True)
         ):

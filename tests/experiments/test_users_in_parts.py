@@ -17,6 +17,7 @@ from recdf.judge import in_parts
 
 METRICS = {"revenue": "revenue", "hit": "hit", "ctr": ("clicks", "views"), "clicks": "clicks"}
 PAST = {"revenue": "before", "ctr": [("clicks_before", "views_before"), "before"]}
+TWO = {"revenue": ["before", "views_before"], "clicks": ["before", "clicks_before"]}
 N, MANY = 1600, 4000
 
 
@@ -77,6 +78,7 @@ def same(data, users, metrics=METRICS, **given):
         expected = rd.compare_variants(users, metrics, **given, details=True)
     past = given.get("covariates")
     several = isinstance(past, dict) and isinstance(past.get("revenue"), list)
+    several = several or (past and "strata" in given) or users["before"].isna().any()
     of_rows = several or {"weight_col", "cluster"} & {*given}  # of a frame in memory
     for one in (data,) if of_rows else (users, data):
         found = rd.compare_variants(one, metrics, **given, details=True)
@@ -100,13 +102,7 @@ GIVEN = {
     },
     "a metric as its own covariate": {"covariates": {"revenue": "revenue", "hit": "revenue"}},
     "segments": {"by": "segment"},
-    "regressions": {
-        "covariates": {
-            "revenue": ["before", "views_before"],
-            "clicks": ["before", "clicks_before"],
-        },
-        "by": "segment",
-    },
+    "regressions": {"covariates": TWO, "by": "segment"},
     "shares": {"test": {"hit": "proportion"}},
     "looks": {"sequential_n": 2 * N},
     "weights": {"weight_col": "weight"},
@@ -114,6 +110,9 @@ GIVEN = {
     "weights and a constant": {"weight_col": "weight", "covariates": ["before", "constant"]},
     "weights and covariates": {"weight_col": "weight", "covariates": PAST, "by": "segment"},
     "strata": {"strata": "week"},
+    "covariates in strata": {"strata": "week", "covariates": PAST},
+    "regressions in strata": {"strata": "week", "covariates": TWO, "by": "segment"},
+    "weights in strata": {"strata": "week", "weight_col": "weight", "covariates": ["before"]},
     "strata in segments": {"strata": ["week"], "by": "segment", "correction": "bh"},
     "shares by stratum": {
         "strata": "week",
@@ -244,14 +243,11 @@ def test_stores_that_were_assigned_whole_are_seen_in_a_frame(resized):
 
 # What sums do not tell: the rows are read, and the table and the errors are theirs.
 ROWS = {
-    "covariates in strata": {"strata": "segment", "covariates": "before"},
     "clusters in both arms": {"cluster": "segment"},
     "clusters in strata": {"cluster": "user_id", "strata": "week"},
     "clusters with weights": {"cluster": "user_id", "weight_col": "weight"},
-    "weights in strata": {"strata": "segment", "weight_col": "weight"},
     "caps": {"cap": {"revenue": 0.99}},
     "shuffled": {"test": "permutation", "n_resamples": 50},
-    "a regression in strata": {"strata": "week", "covariates": ["before", "views_before"]},
 }
 
 
@@ -503,9 +499,63 @@ def test_more_nulls_in_one_arm_are_named(parts, no_rows, tmp_path):
 def test_other_nulls_need_the_rows(parts, tmp_path):
     users = with_nulls(some_users(n=600))
     same(written(users, tmp_path), users, "revenue", nan="drop", strata="week")
-    same(written(users, tmp_path), users, "hit", covariates="revenue")
+    past = {"covariates": "before", "weight_col": "weight"}
+    gaps = users.assign(before=users["before"].where(users["user_id"] % 7 > 0))
+    same(written(gaps, tmp_path), gaps, "hit", **past)
     with pytest.raises(rd.DataError, match="'revenue' is null in 67 of 600 rows"):
         rd.compare_variants(written(users, tmp_path), "revenue", control="A", details=True)
+
+
+def with_gaps(users, **more):
+    """Users without a past, some of whom lack but a part of it."""
+    new = users["user_id"] * 7 % 10 < 2
+    gaps = {name: users[name].mask(new) for name in ("before", "views_before", "clicks_before")}
+    gaps["clicks_before"] = gaps["clicks_before"].mask(users["user_id"] % 13 == 0)
+    return users.assign(**gaps | more)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"covariates": PAST},
+        {"covariates": TWO, "by": "segment"},
+        {"covariates": TWO, "strata": "week"},
+    ],
+)
+def test_gaps_of_covariates_are_told_from_values(given, parts, no_rows, tmp_path):
+    users = with_gaps(some_users((0.7, 0.3), MANY))
+    found = same(written(users, tmp_path), users, **given)
+    assert (found["n_covariate_missing"] > 0).any()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("given", [{}, {"strata": "week"}])
+def test_a_covariate_with_more_gaps_in_one_arm_is_left_out(given, parts, no_rows, tmp_path):
+    users = some_users((0.7, 0.3), MANY)
+    few = users["before"].mask((users["variant"] == "B") & (users["user_id"] % 9 == 0))
+    users = with_gaps(users, before=few)
+    found = same(written(users, tmp_path), users, covariates=PAST | {"hit": "before"}, **given)
+    assert found["remarks"].str.contains("unequal_covariate_missing").tolist() == [1, 1, 1, 0]
+
+
+@pytest.mark.long
+def test_nulls_are_left_out_in_strata_of_time(parts, no_rows, tmp_path):
+    users = with_nulls(some_users((0.7, 0.3), MANY))
+    users["revenue"] = users["revenue"].mask((users["variant"] == "B") & (users["week"] == 1))
+    given = {"strata": "week", "time_col": "week", "nan": "drop"}
+    users.loc[users["user_id"] % 3 == 0, "revenue"] = 1.5
+    found = same(written(users, tmp_path), users, **given)
+    assert found["remarks"].str.contains("unequal_missing").tolist() == [True, False, False, False]
+
+
+@pytest.mark.long
+def test_a_user_who_has_neither_part_of_a_ratio_is_no_empty_one(parts, tmp_path):
+    users = some_users()
+    users.loc[5, ["clicks", "views"]] = np.nan
+    for data in (users, written(users, tmp_path)):
+        with pytest.raises(rd.DataError, match="'ctr' is null in 1 of"):
+            rd.compare_variants(data, {"ctr": ("clicks", "views")}, control="A")
 
 
 def bad(users, **columns):

@@ -42,18 +42,20 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import ExperimentRows, read_experiment_rows
 from ...stats.arms import both, moments_of
+from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
 from ..samples import (
     MetricRows,
     Ready,
     Settings,
     covariate_specs,
+    differ,
     read_metrics,
     subset,
     which_tests,
 )
 from .moment_table import CELL_NUMBERS, MomentTable, label_columns, names_of_metrics, read_moments
-from .summed_users import ArmsInCells, Specs, needs_regression, unequal_missing
+from .summed_users import ArmsInCells, Specs, needs_regression
 from .two_sample import measured_means, no_share
 from .variants import compare_users, compare_variants
 
@@ -273,8 +275,8 @@ class MomentArms(ArmsInCells):
         of_metrics = (self.covariates.get(name, ()) for name in self.specs)
         return [[a if b is None else f"{a}/{b}" for a, b in xs] for xs in of_metrics if xs]
 
-    def without_ranks(self) -> float:
-        return 0.0
+    def ranked(self, strata: Sequence[Split]) -> list[Split]:
+        return [one._replace(skewness=0.0) for one in strata]
 
     def needed(self, name: str) -> list[MetricColumns]:
         """A metric and its covariates."""
@@ -322,7 +324,7 @@ class MomentArms(ArmsInCells):
         name, (num, den) = [*self.specs.items()][metric]
         columns, forms = self.forms(self.needed(name))
         pair = pair.reshape(2)
-        units = Units.of_moments(self.record_of(columns, pair), forms[0], tuple(forms[1:]))
+        units = Units.of_moments(self.table.record(columns, pair), forms[0], tuple(forms[1:]))
         of = self.table.numbers
         null = of["n_null"]
         n_null, dropped = (
@@ -332,15 +334,25 @@ class MomentArms(ArmsInCells):
         if not np.isnan(n_null).any():
             dropped = both(int, dropped)
             whole = both(lambda *some: sum(some), units.n, dropped)
-            warnings = unequal_missing(both(int, n_null), whole)
+            warnings = ("unequal_missing",) * differ(both(int, n_null), whole)
         return Ready(name, units, dropped, warnings, pair=None if den is None else (num, den))
 
-    def record_of(self, columns: list[int], pair: Codes) -> KnownMoments:
+    def record_of(
+        self, columns: list[int], pair: Codes, covariates: Sequence[MetricColumns]
+    ) -> KnownMoments:
         return self.table.record(columns, pair.ravel())
 
-    def third(self, form: Floats, both: Any, columns: list[int], pair: Codes) -> float:
+    def third(
+        self,
+        form: Floats,
+        both: Any,
+        columns: list[int],
+        pair: Codes,
+        stratum: int,
+        covariates: Sequence[MetricColumns],
+    ) -> float:
         used, *others = np.flatnonzero(form)
-        arms = self.record_of(columns, pair)
+        arms = self.table.record(columns, pair.ravel())
         skewness = arms.skewness[:, used]
         if others or np.isnan(skewness).any():  # the test is then that of a normal mean
             return 0.0
@@ -538,7 +550,7 @@ def _check_shares(sums: MomentArms, settings: Settings) -> None:
     for name, (num, den) in sums.specs.items():
         if settings.tests[name] != "proportion":
             continue
-        record = sums.record_of([sums.at[num]], sums.cells.ravel())
+        record = sums.table.record([sums.at[num]], sums.cells.ravel())
         some = record.n > 0
         mean, low, high = (one[some, 0] for one in (record.mean, record.lows, record.highs))
         with np.errstate(over="ignore", invalid="ignore"):

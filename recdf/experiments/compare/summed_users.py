@@ -5,26 +5,29 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ...inputs.constraints import OneLabel
 from ...inputs.data_files import OfBatches, UserParts, frame_of_table, needed_frame
 from ...inputs.options import as_columns
 from ...judge.aggregates import RowsNeeded, UnitsRecord
+from ...judge.cautions import UNEQUAL
 from ...judge.choices import Columns, RaiseOrDrop, Row
-from ...judge.effects.fits import Fit, fits
-from ...judge.effects.units import Linear, quantity
-from ...judge.in_parts import Regressed, SummedUsers, floats_of
-from ...judge.per_user_columns import Codes, Floats, MetricColumns, group_codes
+from ...judge.effects.fits import fits
+from ...judge.effects.means import estimate
+from ...judge.effects.units import Linear, Units, quantity
+from ...judge.in_parts import CellForm, Label, Regressed, SummedUsers, floats_of
+from ...judge.per_user_columns import Codes, Floats, Mask, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import HUGE, MEAN_ROUNDING, both
 from ...stats.numbers import undefined_is_nan
-from ...stats.resampling import SKEWED, SYMMETRIC, skewed_p
+from ...stats.resampling import SYMMETRIC, Split, splits_p, turn_of_split
 from ..decide.balance import (
     TINY_REST,
     Difference,
@@ -34,7 +37,7 @@ from ..decide.balance import (
     moved_by_worth,
 )
 from ..decide.experiment_health import key_of
-from ..decide.sample_ratio import Surplus
+from ..decide.sample_ratio import Arms, Surplus
 from ..samples import MetricRows, Ready, Settings, defined_bounds, differ, read_metrics
 from .arms_of_users import compare_ready, no_estimate, with_moved
 
@@ -71,16 +74,30 @@ class ArmsInCells:
         """Both arms of a metric, which are two cells."""
         raise NotImplementedError
 
-    def record_of(self, columns: list[int], pair: Codes) -> UnitsRecord:
-        """Some columns in two cells."""
+    def usable(self, tested: Sequence[MetricColumns], pair: Codes) -> list[MetricColumns]:
+        """Covariates that can be used to compare both arms (2, strata, parts)."""
+        return list(tested)
+
+    def record_of(
+        self, columns: list[int], pair: Codes, covariates: Sequence[MetricColumns]
+    ) -> UnitsRecord:
+        """Some columns in each stratum of both arms, without gaps of the covariates."""
         raise NotImplementedError
 
-    def third(self, form: Floats, both: Any, columns: list[int], pair: Codes) -> float:
-        """Σ (f·(x − mean))³ of some columns over both arms; `RowsNeeded` where nobody knows it."""
+    def third(
+        self,
+        form: Floats,
+        both: Any,
+        columns: list[int],
+        pair: Codes,
+        stratum: int,
+        covariates: Sequence[MetricColumns],
+    ) -> float:
+        """Σ (f·(x − mean))³ of some columns in a stratum; `RowsNeeded` where nobody knows it."""
         raise NotImplementedError
 
-    def without_ranks(self) -> float:
-        """The skewness to count with where a covariate is so skewed that rows compare its ranks."""
+    def ranked(self, strata: Sequence[Split]) -> list[Split]:
+        """What is compared where covariates are so skewed that rows compare their ranks."""
         raise RowsNeeded
 
     def tested_together(self, names: Iterable[str]) -> list[list[str]]:
@@ -103,6 +120,8 @@ class ArmsInCells:
         found = compare_ready(ready, settings, None, surplus)
         if self.rows is None or self.rows.movable is None:
             return found
+        if any(sum(one.n_dropped) for one in ready):  # strata are of the users who have a value
+            raise RowsNeeded
         both_arms = self.rows.both(group, pair)
         for i, units in enumerate(one.units for one in ready):
             whole, n = units.whole, np.array(units.n)
@@ -118,58 +137,64 @@ class ArmsInCells:
         """Test every covariate of every pair of control and treatment."""
         names = {name: self.tested(name) for name in self.specs}
         used = {x: pair for own in names.values() for x, pair in own.items()}
-        n_groups, n_variants, n_strata, _ = self.cells.shape
-        if used and n_strata > 1:
-            raise RowsNeeded
+        n_groups, n_variants = self.cells.shape[:2]
         p = np.full((len(used), n_groups, n_variants, n_variants), np.nan)
         places = {name: i for i, name in enumerate(used)}
         for group, pair in itertools.product(range(n_groups), pairs):
+            cells = self.cells[group, list(pair)]
             for together in self.tested_together(used) if used else ():
-                columns, forms = self.forms([used[name] for name in together])
-                found = self._p_values(columns, forms, self.cells[group, list(pair), 0])
-                p[[places[name] for name in together], group, *pair] = found
+                named = self.usable([used[name] for name in together], cells)
+                if named:
+                    at = [places[name] for name in together if used[name] in named]
+                    p[at, group, *pair] = self._p_values(named, cells)
         return balance_of(p, {x: [m for m in names if x in names[m]] for x in used}, self.specs)
 
-    def _p_values(self, columns: list[int], covariates: Sequence[Linear], cells: Codes) -> Floats:
+    def _p_values(self, named: Sequence[MetricColumns], cells: Codes) -> Floats:
         """p of each covariate over random splits, and beside the others after a regression on
         them."""
-        arms = self.record_of(columns, cells)
+        columns, covariates = self.forms(named)
+        record = self.record_of(columns, cells, named)
+        at = np.arange(cells[..., 0].size).reshape(cells.shape[:2])
+        arms, strata, whole = (record.cells(one) for one in (at, at.T, at.reshape(1, -1)))
         if min(arms.n) < 2:
             return np.full(len(covariates), np.nan)
-        both = arms.cells(np.array([[0, 1]]))
-        forms = np.array([quantity(both.mean, one).form[0] for one in covariates])
+        forms = np.array([quantity(whole.mean, one).form[0] for one in covariates])
         # In standard deviations: beside large covariates, small ones would be lost.
-        spread = np.sqrt(np.maximum(np.diag(forms @ both.central[0] @ forms.T), 0.0))
+        spread = np.sqrt(np.maximum(np.diag(forms @ whole.central[0] @ forms.T), 0.0))
         forms /= np.where(spread > 0, spread, 1.0)[:, None]
         if any(x.den is not None and not (arms.mean[:, x.den] > 0).all() for x in covariates):
             raise RowsNeeded
-        half = (arms.high - arms.low) / 2 + np.abs((arms.high + arms.low) / 2 - both.mean[0])
-        (n_c, n_t), n = arms.n, both.n[0]
-        turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
+        half = (arms.high - arms.low) / 2 + np.abs((arms.high + arms.low) / 2 - whole.mean[0])
+        sizes = record.n[at].T
+        known = np.flatnonzero(sizes.min(axis=1) >= 2).tolist()
 
-        def p_of(form: Floats) -> float:
-            var, skewness = both.squares(form[None])[0] / n, 0.0
+        def split(form: Floats, stratum: int) -> Split:
+            n_c, n_t = sizes[stratum].tolist()
+            both, skewness = strata.cells([stratum]), 0.0
+            var = both.squares(form[None])[0] / both.n[0]
             # A constant ratio, such as a covariate times the weights, leaves rounding.
             if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * (np.abs(form) @ half):
-                return np.nan
-            used = form != 0
-            if turn and not abs(turn) * (np.abs(form) @ np.where(used, half, 0)) < (
-                SYMMETRIC * math.sqrt(var)
-            ):
-                skewness = turn * self.third(form, both, columns, cells) / n / var**1.5
-            if abs(skewness) > SKEWED:  # ranks take the place of values
-                skewness = self.without_ranks()
-            se = math.sqrt(var * n / (n - 1) * (1 / n_c + 1 / n_t))
-            return skewed_p(form @ (arms.above[1] - arms.above[0]) / se, skewness)
+                return Split(n_c, n_t, 0.0, 0.0, 0.0)
+            turn = abs(turn_of_split(n_c, n_t))
+            most = np.abs(form) @ np.where(form != 0, half, 0)
+            if turn and not turn * most < SYMMETRIC * math.sqrt(var):
+                third = self.third(form, both, columns, cells, stratum, named)
+                skewness = third / both.n[0] / var**1.5
+            control, treatment = record.above[at[:, stratum]]
+            return Split(n_c, n_t, float(form @ (treatment - control)), float(var), skewness)
 
-        products = forms @ both.central[0] @ forms.T
+        def p_of(form: Floats) -> float:
+            splits = [split(form, stratum) for stratum in known]
+            return splits_p(splits, lambda: self.ranked(splits))
+
+        products = forms @ whole.central[0] @ forms.T
         found = []
         for i, form in enumerate(forms):
             p, others = p_of(form), [j for j in range(len(forms)) if j != i]
             if others:
                 inner = np.linalg.pinv(products[np.ix_(others, others)], hermitian=True)
                 rest = form - inner @ products[others, i] @ forms[others]
-                left = both.squares(rest[None])[0]
+                left = whole.squares(rest[None])[0]
                 if left > TINY_REST**2 * products[i, i]:
                     p = 2 * np.fmin(p, p_of(rest))
             found.append(p)
@@ -181,9 +206,13 @@ def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
     return Linear(at[pair[0]], None if pair[1] is None else at[pair[1]])
 
 
-def needs_regression(specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]]) -> bool:
-    """Whether a mean has several covariates, by all of which a regression weighs each user."""
-    return any(len(xs) > 1 and specs[name][1] is None for name, xs in covariates.items())
+def needs_regression(
+    specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]], strata: bool = False
+) -> bool:
+    """Whether a mean has several covariates, or one beside strata, by all of which a regression
+    weighs each user."""
+    least = 1 if strata else 2
+    return any(len(xs) >= least and specs[name][1] is None for name, xs in covariates.items())
 
 
 # Ends of the names of products with the weight. Where it is 0, a numerator is null and a
@@ -248,24 +277,90 @@ def weighed(
     return replace(parts, sample=sample, run=run, spans=lambda _: None), own, past
 
 
+class InCells(NamedTuple):
+    """Both arms of a metric by their cells (2, strata, parts), as units. `constants` take the place
+    of nulls in each part, and `regressed` units need the sums of a second pass."""
+
+    cells: Codes
+    units: Units
+    constants: Any
+    regressed: bool
+    n_missing: int
+    remarks: tuple[str, ...]
+
+    def key(self, metric: int) -> tuple[int, ...]:
+        """What tells the arms of a metric from others."""
+        control, treatment = self.cells.min(axis=(1, 2)).tolist()
+        return metric, control, treatment
+
+
 @dataclass(frozen=True)
 class SummedArms(ArmsInCells):
     """Users in parts, by their aggregates. `named` are the columns of the metrics without
-    weights."""
+    weights, and `spreads` those of each regression by metric and the first cells of its arms."""
 
     users: SummedUsers
     identified: bool
+    stratified: bool
     kinds: Codes
     named: Specs
     weight: str | None
-    spreads: Mapping[int, Floats]
+    spreads: Mapping[tuple[int, ...], Floats]
 
     @property
     def n(self) -> Floats:
         return np.asarray(self.users.record.n[self.cells].sum(axis=(2, 3)))
 
-    def record_of(self, columns: list[int], pair: Codes) -> UnitsRecord:
-        return self.users.record.cells(pair).columns(columns)
+    def record_of(
+        self, columns: list[int], pair: Codes, covariates: Sequence[MetricColumns]
+    ) -> UnitsRecord:
+        constants = self.constants(columns, pair, covariates)
+        return self.users.known(pair.reshape(-1, pair.shape[2]), columns, constants)
+
+    def missing(self, covariate: MetricColumns) -> Mask:
+        """The parts of users without a value."""
+        return np.logical_or.reduce([self.kinds >> self.at[x] & 1 == 1 for x in covariate if x])
+
+    def count(self, parts: Mask, pair: Codes) -> Floats:
+        """The users of some parts in each stratum of both arms (2, strata)."""
+        return np.asarray(self.users.record.n[pair[..., parts]].sum(axis=2))
+
+    def differs(self, some: Floats, of: Floats) -> bool:
+        """Whether shares of the users of both arms (2, strata) differ beyond chance, within strata
+        if there are any."""
+        if not self.stratified:
+            return differ(*(both(float, tuple(one[:, 0])) for one in (some, of)))
+        known = of.min(axis=0) >= 2
+        splits = [Split.of_flags(*one) for one in zip(some.T[known], of.T[known], strict=True)]
+        return splits_p(splits, lambda: map(Split.by_ranks, splits)) < UNEQUAL
+
+    def usable(
+        self, tested: Sequence[MetricColumns], pair: Codes, parts: Any = True
+    ) -> list[MetricColumns]:
+        """Those that are not missing more often in one arm, of users in some parts."""
+        every = np.ones(len(self.kinds), bool) & parts
+        of = self.count(every, pair)
+        return [
+            x for x in tested if not self.differs(self.count(every & self.missing(x), pair), of)
+        ]
+
+    def constants(
+        self, columns: list[int], pair: Codes, named: Sequence[MetricColumns], parts: Any = True
+    ) -> Floats | None:
+        """What takes the place of what is missing of covariates, which is the mean of the users of
+        some parts in both arms (parts, columns); `RowsNeeded` where two metrics share a column and
+        not its gaps."""
+        every = np.ones(len(self.kinds), bool) & parts
+        found, gaps = np.full((len(self.kinds), len(columns)), np.nan), dict[int, Mask]()
+        for one in named:
+            missing = self.missing(one) & every
+            for at in {self.at[x] for x in one if x is not None}:
+                if not (gaps.setdefault(at, missing) == missing).all():
+                    raise RowsNeeded
+                if missing.any():
+                    known = pair[..., every & ~missing].reshape(1, -1)
+                    found[missing, columns.index(at)] = self.users.record.cells(known).mean[0, at]
+        return None if np.isnan(found).all() else found[every]
 
     @classmethod
     def of(
@@ -280,7 +375,8 @@ class SummedArms(ArmsInCells):
         rows: ExperimentRows | None,
         nan: RaiseOrDrop,
         weight: str | None,
-        before: SummedUsers | None = None,
+        control: OneLabel,
+        before: SummedArms | None = None,
     ) -> SummedArms:
         """Add up the users; `RowsNeeded` if that does not suffice. `rows` have their labels and
         times, if these matter."""
@@ -305,9 +401,8 @@ class SummedArms(ArmsInCells):
         guessed = explicit not in ([], ["user_id"]) and "user_id" in frame.columns
         others = [frame[name] for name in frame.columns if name not in {*used, "user_id"}]
         guessed |= explicit != ["user_id"] and any(may_be_unit(one, arm) for one in others)
-        tested = [*beside, *itertools.chain.from_iterable(covariates.values())]
-        in_memory = parts.some is not None and needs_regression(specs, covariates)
-        if guessed or len(keys) > 1 or (strata and tested) or in_memory:
+        in_memory = parts.some is not None and needs_regression(specs, covariates, bool(strata))
+        if guessed or len(keys) > 1 or in_memory:
             raise RowsNeeded
         forms = [
             (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))
@@ -315,7 +410,8 @@ class SummedArms(ArmsInCells):
         ]
         labels = [*by_cols, *strata, variant_col]
         key = keys[0] if keys else None
-        users = SummedUsers.of(parts, forms, columns, labels, key, beside, before)
+        far = None if before is None else before.far_forms(control)
+        users = SummedUsers.of(parts, forms, columns, labels, key, beside, far)
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
         stratum, levels = group_codes(users.labels, "data", strata)
@@ -323,12 +419,13 @@ class SummedArms(ArmsInCells):
         last = len(users.cells)
         cells = np.full((len(groups), len(variants), len(levels), len(kinds)), last)
         cells[group, variant, stratum, kind] = np.arange(last)
-        lost = bool(strata) and bool(kinds.any())
+        lost = False
         for i, pair in enumerate(specs.values()):
             null = np.logical_or.reduce([kinds >> at[name] & 1 for name in pair if name])
             lost |= nan == "raise" and bool((null & ~(kinds >> (len(at) + i) & 1)).any())
         past = {name for xs in covariates.values() for x in xs for name in x if name is not None}
-        if lost or any((kinds >> at[name] & 1).any() for name in past):
+        gaps = any((kinds >> at[name] & 1).any() for name in past)
+        if lost or (gaps and parts.some is not None):
             raise RowsNeeded
         if (cells == last).all(axis=3).any() or any(
             users.record.low[at[den]] < 0 for _, den in pairs if den is not None
@@ -349,28 +446,89 @@ class SummedArms(ArmsInCells):
             rows,
             users,
             bool(keys),
+            bool(strata),
             kinds,
             named,
             weight,
             {},
         )
-        regressed = [i for i, (one, xs) in enumerate(forms) if one.den is None and len(xs) > 1]
-        if not regressed:
-            return found
-        spreads = users.spreads(parts, [found.regression(i, *forms[i]) for i in regressed])
-        return replace(found, spreads=dict(zip(regressed, spreads, strict=True)))
+        return replace(found, spreads=found.regressions(parts, control))
 
-    def regression(self, metric: int, one: Linear, covariates: Sequence[Linear]) -> Regressed:
-        """That of a metric on its covariates, in each group and variant."""
-        columns = [one.num, *(x.num for x in covariates)]
-        known = self.kinds >> one.num & 1 == 0
-        arms = self.cells[:, :, 0, known].reshape(-1, np.count_nonzero(known))
-        found: list[Fit | None] = [None] * len(self.users.record.n)
-        for cells, fit in zip(arms, fits(self.users.record.cells(arms), columns), strict=True):
-            for cell in cells.tolist():
-                found[cell] = fit
-        found[-1] = None  # that of no users
-        return Regressed(columns, found)
+    def each(self, control: OneLabel) -> Iterator[tuple[int, InCells]]:
+        """Every metric in both arms of every comparison."""
+        pairs = Arms.of(self.groups, self.variants, control, "data").pairs
+        for metric, pair in itertools.product(range(len(self.specs)), pairs):
+            for cells in self.cells:
+                yield metric, self.in_cells(metric, cells[list(pair)])
+
+    def far_forms(self, control: OneLabel) -> list[dict[Label, CellForm]]:
+        """How far each unit is from the mean, in each cell of every metric."""
+        found: list[dict[Label, CellForm]] = [{} for _ in self.specs]
+        for metric, of in self.each(control):
+            if no_estimate(of.units):
+                raise RowsNeeded
+            values = estimate(replace(of.units, spreads=self.spreads.get(of.key(metric)))).values
+            n_columns, constants = len(self.users.ways[metric].columns), of.constants
+            if constants is None:
+                constants = np.full((of.cells.shape[2], n_columns), np.nan)
+            arms = of.cells.reshape(len(values.form), -1)
+            own = zip(arms, values.form, values.centres, strict=True)
+            for cells, form, centre in own:
+                for cell, constant in zip(cells.tolist(), constants, strict=True):
+                    if cell < len(self.users.cells):
+                        rest = np.where(np.isnan(constant), form, 0)[:n_columns]
+                        at = float(centre + form @ np.nan_to_num(constant))
+                        label = self.users.cells[cell]
+                        found[metric][label] = CellForm(rest, at, form, centre)
+        return found
+
+    def regressions(self, parts: UserParts, control: OneLabel) -> dict[tuple[int, ...], Floats]:
+        """What the variance of each regression needs (2, strata, columns, columns), from another
+        pass over the users."""
+        of_cells: dict[int, list[Regressed]] = {}
+        places: dict[tuple[int, ...], slice] = {}
+        sizes: list[int] = []
+        for metric, of in self.each(control):
+            if not of.regressed:
+                continue
+            first, columns = len(sizes), self.users.ways[metric].columns
+            for fit, own in zip(fits(of.units), of.cells, strict=True):
+                read = [columns[i] if i < len(columns) else columns[0] for i in fit.columns]
+                for stratum, cells in enumerate(own.tolist()):
+                    for cell, constants in zip(cells, of.constants[:, fit.columns], strict=True):
+                        needed = Regressed(len(sizes), fit, stratum, read, constants)
+                        of_cells.setdefault(cell, []).append(needed)
+                    sizes.append(len(fit.columns))
+            places[of.key(metric)] = slice(first, len(sizes))
+        if not places:
+            return {}
+        found, shape = self.users.spreads(parts, of_cells, sizes), (2, self.cells.shape[2])
+        return {
+            key: np.reshape(found[at], (*shape, *found[at.start].shape))
+            for key, at in places.items()
+        }
+
+    def in_cells(self, metric: int, pair: Codes) -> InCells:
+        """Both arms of a metric, without users who have no value."""
+        (name, one), way = [*self.specs.items()][metric], self.users.ways[metric]
+        there, given = ~self.missing(one), self.covariates.get(name, ())
+        used, cells = self.usable(given, pair, there), pair[..., there]
+        gaps = [self.missing(x)[there] for x in used]
+        regressed = one[1] is None and bool(used)
+        regressed &= len(used) > 1 or self.stratified or bool(np.any(gaps))
+        flags = [gap for gap in gaps if gap.any()] if regressed else []
+        constants = self.constants(way.columns, pair, [one, *used], there)
+        if regressed:
+            if constants is None:
+                constants = np.full((cells.shape[2], len(way.columns)), np.nan)
+            constants = np.column_stack([constants, *flags])
+        covariates = [way.covariates[given.index(x)] for x in used]
+        covariates += [Linear(len(way.columns) + i) for i in range(len(flags))]
+        units = self.users.units(metric, cells, tuple(covariates), constants, self.stratified)
+        missing = np.logical_or.reduce([~there, *(self.missing(x) for x in given)])
+        n_missing = int(self.count(missing & there, pair).sum())
+        remarks = ("unequal_covariate_missing",) * (len(used) < len(given))
+        return InCells(cells, units, constants, regressed, n_missing, remarks)
 
     def tested(self, metric: str) -> dict[str, MetricColumns]:
         found = {}
@@ -386,36 +544,50 @@ class SummedArms(ArmsInCells):
 
     def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
-        null = self.kinds >> self.at[num] & 1 == 1
+        null = self.missing((num, den))
         empty = self.kinds >> (len(self.at) + metric) & 1 == 1
-        if den is not None:
-            null |= self.kinds >> self.at[den] & 1 == 1
-        units = self.users.units(metric, pair[:, :, ~null])
+        of = self.in_cells(metric, pair)
         share = settings.tests[name] == "proportion"
         odd = share and (den is not None or not self.users.record.only_0_and_1(self.at[num]))
-        if odd or no_estimate(units):
+        if odd or no_estimate(of.units):
             raise RowsNeeded
-        if metric in self.spreads:
-            of_arms = self.spreads[metric][pair[:, 0, ~null]].sum(axis=1)
-            units = replace(units, spreads=of_arms)
-        n = self.users.record.n[pair]
-        n_null, dropped = (
-            both(int, tuple(n[:, :, of].sum(axis=(1, 2)))) for of in (null & ~empty, null)
-        )
+        units = replace(of.units, spreads=self.spreads.get(of.key(metric)))
+        unknown, every = self.count(null & ~empty, pair), self.count(null | ~null, pair)
+        dropped = both(int, tuple(self.count(null, pair).sum(axis=1)))
+        remarks = of.remarks + ("unequal_missing",) * self.differs(unknown, every)
         num, den = self.named[name]
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
-        of = None if den is None else (num, den)
-        warnings = unequal_missing(n_null, both(lambda *some: sum(some), units.n, dropped))
-        return Ready(name, units, dropped, warnings, pair=of, bounds=bounds)
+        return Ready(
+            name,
+            units,
+            dropped,
+            remarks,
+            of.n_missing,
+            pair=None if den is None else (num, den),
+            bounds=bounds,
+        )
 
-    def third(self, form: Floats, both: Any, columns: list[int], pair: Codes) -> float:
-        cubes, past = self.users.cubes_of(-1, pair), self.users.past
-        if cubes is None or not {*columns} <= {*past}:
+    def third(
+        self,
+        form: Floats,
+        both: Any,
+        columns: list[int],
+        pair: Codes,
+        stratum: int,
+        covariates: Sequence[MetricColumns],
+    ) -> float:
+        past, cells = self.users.past, pair[:, stratum]
+        if not {*columns} <= {*past}:
             raise RowsNeeded
-        own = [columns.index(i) for i in past]
-        tiled, above = (np.tile(x[own], (2, 1)) for x in (form, both.above[0]))
-        half, spread = (both.high - both.low)[own] / 2, np.sqrt(both.squares(form[None]) / both.n)
-        return float(cubes.of(tiled, both.grid.base[own], above, half, spread.repeat(2)).sum())
+        constants = self.constants(past, pair, covariates)
+        cubes = self.users.cubes_of(-1, cells, constants)
+        if cubes is None:
+            raise RowsNeeded
+        whole = self.users.known(cells, past, constants).cells([[0, 1]])
+        own = np.array([form[columns.index(i)] if i in columns else 0.0 for i in past])
+        half, spread = (whole.high - whole.low) / 2, np.sqrt(both.squares(form[None]) / both.n)
+        tiled, above = (np.tile(x, (2, 1)) for x in (own, whole.above[0]))
+        return float(cubes.of(tiled, whole.grid.base, above, half, spread.repeat(2)).sum())
 
 
 _ROWS = "\0rows"  # the column of their number
@@ -509,11 +681,6 @@ def clusters_in_parts(
         pair = None if den is None else (num, den)
         metrics.append(replace(one, covariates=xs, bounds=bounds, pair=pair))
     return data, metrics
-
-
-def unequal_missing(n_null: tuple[int, int], of: tuple[float, float]) -> tuple[str, ...]:
-    """The code of the remark that one arm has more users without a value, if it does."""
-    return ("unequal_missing",) if differ(n_null, of) else ()
 
 
 def labels_in_memory(

@@ -506,10 +506,10 @@ def compare_variants(
                 return default_columns(compare_users(users, data, *more, late, progress), details)
             labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
             of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
-            sums = SummedArms.of(*of_parts, weight_col)
+            sums = SummedArms.of(*of_parts, weight_col, control)
             with suppress(FarNeeded):
                 return default_columns(compare_users(sums, data, *more, late), details)
-            sums = SummedArms.of(*of_parts, weight_col, sums.users)
+            sums = SummedArms.of(*of_parts, weight_col, control, sums)
             return default_columns(compare_users(sums, data, *more, late), details)
         except RowsNeeded:
             data = needed_frame(given, "data", needed)

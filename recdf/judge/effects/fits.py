@@ -1,5 +1,5 @@
-"""The regression of a metric on several covariates in each arm, from sums: one pass over the users
-gives the coefficients, and a second one the variance of HC2."""
+"""The regression of a metric on covariates in each arm, from sums: one pass over the users gives
+the coefficients, and a second one the variance of HC2."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...stats.arms import MEAN_ROUNDING, Arm
+from ...inputs.codes import Codes
+from ...stats.arms import MEAN_ROUNDING, Arm, with_coefficients
 from ...stats.numbers import Floats
 from ..aggregates import Aggregates, RowsNeeded
+from .units import Units
 
 # Covariates whose correlations have a smaller eigenvalue nearly follow from each other.
 _LEAST_EIGENVALUE = 1e-6
@@ -18,11 +20,15 @@ _MOST_OF_VALUES = 1e5
 
 
 class Fit(NamedTuple):
-    """The regression of the first of some columns on the others in one arm: its units, the means
-    of the columns as `base` and `above`, which keep the digits of huge ones, their largest values,
-    the slopes, and (Σ d dᵀ)⁻¹ of d, the others less their means."""
+    """The regression of the first of some columns on the others, and on the strata, in one arm.
 
-    n: float
+    It has the places of the `columns`, the units of each stratum, the means of the columns in each
+    stratum as `base` and `above`, which keep the digits of huge ones, their largest values, the
+    slopes, and (Σ d dᵀ)⁻¹ of d, the others less their means in the stratum.
+    """
+
+    columns: list[int]
+    n: Floats
     base: Floats
     above: Floats
     largest: Floats
@@ -30,43 +36,59 @@ class Fit(NamedTuple):
     inverse: Floats
 
     @classmethod
-    def of(cls, n: float, above: Floats, central: Floats, base: Floats, largest: Floats) -> Fit:
-        """The regression by the moments of the columns; `RowsNeeded` where the others nearly
-        follow from each other, or a column is large beside its spread."""
-        if n < len(base) + 2:
+    def of(cls, record: Aggregates, strata: Codes, columns: list[int]) -> Fit:
+        """The regression in cells of a record; `RowsNeeded` where the others nearly follow from
+        each other, or a column is large beside its spread."""
+        own = record.columns(columns)
+        n, central = own.n[strata], own.central[strata].sum(axis=0)
+        if n.min() < 2 or n.sum() < len(columns) + len(n) + 1:
             raise RowsNeeded
-        inner, spread = central[1:, 1:], np.sqrt(np.diag(central) / n)
+        inner, spread = central[1:, 1:], np.sqrt(np.diag(central) / n.sum())
+        largest = np.array([own.largest(i) for i in range(len(columns))])
         if not (largest < _MOST_OF_VALUES * spread).all():
             raise RowsNeeded
-        if np.linalg.eigvalsh(inner / (n * spread[1:, None] * spread[1:]))[0] < _LEAST_EIGENVALUE:
+        of = inner / (n.sum() * spread[1:, None] * spread[1:])
+        if len(of) and np.linalg.eigvalsh(of)[0] < _LEAST_EIGENVALUE:
             raise RowsNeeded
         inverse = np.asarray(np.linalg.inv(inner), np.float64)
-        return cls(n, base, above, largest, inverse @ central[1:, 0], inverse)
+        slopes, above = inverse @ central[1:, 0], own.above[strata]
+        return cls(columns, n, own.grid.base, above, largest, slopes, inverse)
 
-    def spread(self, columns: Floats) -> Floats:
-        """Σ e²/(1 − h)·(1, d)(1, d)ᵀ of some units, with the residuals e and the leverages h."""
-        y, *xs = columns - self.base[:, None] - self.above[:, None]
-        d = np.array(xs)
-        h = 1 / self.n + np.einsum("in,ij,jn->n", d, self.inverse, d)
+    def spread(self, stratum: int, values: Floats) -> Floats:
+        """Σ e²/(1 − h)·(1, d)(1, d)ᵀ of some units of a stratum, with the residuals e and the
+        leverages h."""
+        y, *xs = values - self.base[:, None] - self.above[stratum, :, None]
+        d = np.array(xs).reshape(len(xs), len(y))
+        h = 1 / self.n[stratum] + np.einsum("in,ij,jn->n", d, self.inverse, d)
         # A unit that is fitted exactly has no residual to learn a variance from.
         squares = np.square(y - self.slopes @ d)
         of = np.divide(squares, 1 - h, out=np.zeros(len(y)), where=h < 1 - 1e-10)
         one = np.vstack([np.ones(len(y)), d])
         return np.asarray((one * of) @ one.T)
 
-    def arm(self, centre: Floats, spread: Floats) -> Arm:
-        """The mean of the arm, less its base, at a `centre` above that of the columns, with the
-        variance of HC2."""
-        off = (centre - self.above)[1:]
-        weights = np.append(1 / self.n, self.inverse @ off)
-        varies = np.sqrt(spread[0, 0] / self.n) > MEAN_ROUNDING * self.largest[0]
-        var = float(weights @ spread @ weights) if varies else 0.0
-        return Arm(float(self.above[0] + self.slopes @ off), var, self.n - len(self.base))
+    def arm(self, weights: Floats, centre: Floats, spreads: Floats) -> Arm:
+        """The mean of the arm, less its base, with these weights of the strata and at a `centre` of
+        the columns above their base, with the variance of HC2 by the spread of each stratum."""
+        off = (centre - weights @ self.above)[1:]
+        of = np.column_stack([weights / self.n, np.tile(self.inverse @ off, (len(self.n), 1))])
+        n = self.n.sum()
+        varies = np.sqrt(spreads[:, 0, 0].sum() / n) > MEAN_ROUNDING * self.largest[0]
+        var = float(np.einsum("hi,hij,hj->", of, spreads, of)) if varies else 0.0
+        mean = float(weights @ self.above[:, 0] + self.slopes @ off)
+        return Arm(mean, var, n - len(self.n) - len(off))
 
 
-def fits(record: Aggregates, at: list[int]) -> list[Fit]:
-    """The regression of the first of some columns on the others in every cell."""
-    some = record.columns(at)
-    largest = np.array([some.largest(i) for i in range(len(at))])
-    cells = zip(some.n.tolist(), some.above, some.central, strict=True)
-    return [Fit.of(*one, some.grid.base, largest) for one in cells]
+def fits(units: Units) -> list[Fit]:
+    """The regression of the metric in each arm on those of the covariates that have a
+    coefficient."""
+    record, cells = units.record, units.cells
+    assert isinstance(record, Aggregates)
+    others = [one.num for one in units.covariates]
+    own = record.columns(others)
+    left = own.central[cells].sum(axis=1)
+    squares = [np.diag(one) for one in own.cells(cells).central]
+    largest = [np.array([record.largest(i) for i in others])] * 2
+    most = min(units.n) - 1 - units.n_strata
+    kept = with_coefficients(list(left), squares, largest, units.n, most)
+    columns = [units.metric.num, *(others[i] for i in kept)]
+    return [Fit.of(record, strata, columns) for strata in cells]

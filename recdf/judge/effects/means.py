@@ -4,9 +4,8 @@ An arm is estimated by Σ_h W_h R_h over its strata h, with R_h = ΣN/ΣD within
 has D = 1), less θ·(x − x of both arms) for each covariate x, which is estimated in the same way.
 Everything is a linear form z = Σ f·(column − mean): the variance is Σ z²/(n − 1)/n.
 
-Contract: the record of the units suffices, but for clusters in several strata, the jackknife of few
-clusters, and regressions in strata, which need the rows; other regressions need sums of a second
-pass over them (`fits`).
+Contract: the record of the units suffices, but for clusters in several strata and the jackknife of
+few clusters, which need the rows; regressions need sums of a second pass over them (`fits`).
 """
 
 from __future__ import annotations
@@ -97,7 +96,8 @@ def estimate(units: Units) -> MeanEffect:
     covariates, strata = bool(units.covariates), units.stratum is not None
     how = "+".join(["cuped"] * covariates + ["strata"] * strata)
     theta, centre = slopes(units)
-    arms, forms = _both_arms(units, theta, centre, few) if how else (raw, plain)
+    adjusted = how or whole is not units  # forms are of all columns, also of those that none uses
+    arms, forms = _both_arms(units, theta, centre, few) if adjusted else (raw, plain)
     values = UnitValues.around_both(units, theta)
     if units.cluster is not None:
         values = UnitValues.of(contributions(units, values.z()), units)
@@ -305,10 +305,11 @@ def _effect_of_regression(
 
 def _regression_of_sums(units: Units, spreads: Floats, raw: tuple[Arm, Arm]) -> MeanEffect:
     """The same, of units whose sums are known."""
-    assert isinstance(units.record, Aggregates)
-    of_arms = fits(units.record, [units.metric.num, *(one.num for one in units.covariates)])
-    n, above = (np.array([getattr(one, of) for one in of_arms]) for of in ("n", "above"))
-    centre, base = n @ above / n.sum(), of_arms[0].base[0]
-    arms = both(lambda side: of_arms[side].arm(centre, spreads[side]), (0, 1))
-    values = UnitValues.around_both(units, slopes(units)[0])
-    return _effect_of_regression(raw, arms, base, units, values, values.form)
+    control, treatment = of_arms = fits(units)
+    centre = (control.n @ control.above + treatment.n @ treatment.above) / sum(units.n)
+    arms = both(lambda side: of_arms[side].arm(units.weights, centre, spreads[side]), (0, 1))
+    used = tuple(one for one in units.covariates if one.num in control.columns)
+    units = replace(units, covariates=used, known=units.record)
+    size, values = units.record.n[units.cells], UnitValues.around_both(units, slopes(units)[0])
+    values = replace(values, weights=size / size.sum(axis=1, keepdims=True))
+    return _effect_of_regression(raw, arms, control.base[0], units, values, values.form)

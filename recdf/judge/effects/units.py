@@ -71,6 +71,18 @@ class Cubes(NamedTuple):
     middle: Floats
     sums: Floats
 
+    def with_constants(self, values: Floats) -> Cubes:
+        """Those of columns of which some have one value in all units of a cell, as those of
+        `Aggregates`."""
+        new = values.shape[1] - len(self.middle)
+        middle = np.append(self.middle, np.zeros(new))
+        sums = np.pad(self.sums, [(0, 0), *[(0, new)] * 3])
+        for c, j in np.argwhere(~np.isnan(values)).tolist():
+            for axis in range(3):
+                rows = np.moveaxis(sums[c], axis, 0)
+                rows[1 + j] = (values[c, j] - middle[j]) * rows[0]
+        return Cubes(middle, sums)
+
     def of(self, form: Floats, base: Floats, above: Floats, half: Floats, spread: Floats) -> Floats:
         """Σ z³ of z = f·(x − mean) in each cell. The mean comes as `base` and `above`, which add up
         to it: the sum of huge numbers would lose digits. So does a small `spread` of z whose
@@ -365,12 +377,16 @@ class UnitValues:
                 raise FarNeeded
         return found._replace(units=units)
 
+    @cached_property
+    def centres(self) -> Floats:
+        """What is added to f·x of the units of each cell, so that it is 0 at the mean of all."""
+        centre = self.centre / np.maximum(self.shares, np.finfo(float).tiny)
+        return np.asarray(-(self.form * self.mean).sum(axis=1) - centre)
+
     def apart(self, form: Floats, constant: float | Floats) -> Floats:
         """A bound, in each cell, on how much z less the mean of all differs from form·x + constant,
         before a unit's share."""
         low, high = self.units.span
-        forms = self.form - form
-        centre = self.centre / np.maximum(self.shares, np.finfo(float).tiny)
-        constants = -(self.form * self.mean).sum(axis=1) - centre - constant
+        forms, constants = self.form - form, self.centres - constant
         middle, half = (high + low) / 2, (high - low) / 2
         return np.asarray(np.abs(forms) @ half + np.abs(forms @ middle + constants))
