@@ -59,7 +59,7 @@ class Fit(NamedTuple):
         leverages h."""
         y, *xs = values - self.base[:, None] - self.above[stratum, :, None]
         d = np.array(xs).reshape(len(xs), len(y))
-        h = 1 / self.n[stratum] + np.einsum("in,ij,jn->n", d, self.inverse, d)
+        h = 1 / self.n[stratum] + np.einsum("in,in->n", self.inverse @ d, d)
         # A unit that is fitted exactly has no residual to learn a variance from.
         squares = np.square(y - self.slopes @ d)
         of = np.divide(squares, 1 - h, out=np.zeros(len(y)), where=h < 1 - 1e-10)

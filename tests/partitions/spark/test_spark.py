@@ -530,6 +530,7 @@ def test_spark_connect(spark):
 IN_SPARK = {
     "a covariate": {"covariates": "before"},
     "a regression": {"covariates": {"clicks": ["before", "views"]}},
+    "gaps in strata": {"covariates": "gaps", "strata": "week", "time_col": "week"},
     "weights": {"weight_col": "weight"},
     "clusters": {"cluster": "store"},
 }
@@ -542,6 +543,8 @@ def test_users_are_added_up_where_they_are(given, spark, monkeypatch):
     users["views"] = rng.integers(1, 9, n)
     users["clicks"], users["before"] = rng.binomial(users["views"], 0.3), rng.random(n)
     users["weight"], users["store"] = rng.integers(1, 4, n), np.arange(n) % 100
+    users["week"] = np.arange(n) % 3
+    users["gaps"] = users["before"].mask(users["user.id"] % 6 == 0)
     given = {"control": "A", "user_col": "user.id", "expected": {"A": 1, "B": 1}, **given}
     metrics = {"ctr": ("clicks", "views"), "clicks": "clicks"}
     expected = rd.compare_variants(users, metrics, **given)
