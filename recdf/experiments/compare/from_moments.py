@@ -334,7 +334,7 @@ class MomentArms(ArmsInCells):
         if not np.isnan(n_null).any():
             dropped = both(int, dropped)
             whole = both(lambda *some: sum(some), units.n, dropped)
-            warnings = ("unequal_missing",) * differ(both(int, n_null), whole)
+            warnings = ("unequal_missing",) if differ(both(int, n_null), whole) else ()
         return Ready(name, units, dropped, warnings, pair=None if den is None else (num, den))
 
     def record_of(

@@ -554,14 +554,14 @@ class SummedArms(ArmsInCells):
         units = replace(of.units, spreads=self.spreads.get(of.key(metric)))
         unknown, every = self.count(null & ~empty, pair), self.count(null | ~null, pair)
         dropped = both(int, tuple(self.count(null, pair).sum(axis=1)))
-        remarks = of.remarks + ("unequal_missing",) * self.differs(unknown, every)
+        unequal = ("unequal_missing",) if self.differs(unknown, every) else ()
         num, den = self.named[name]
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
         return Ready(
             name,
             units,
             dropped,
-            remarks,
+            of.remarks + unequal,
             of.n_missing,
             pair=None if den is None else (num, den),
             bounds=bounds,
