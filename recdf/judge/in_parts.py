@@ -613,9 +613,9 @@ class SummedUsers:
                 moved = np.nan_to_num(constants - np.pad(self.summing.fill[way.columns], (0, new)))
                 bound += np.where(bound > 0, np.abs(forms) @ np.abs(moved).T, 0)
         if exact:
+            if [len(one.wide) for one in exact] != [record.mean.shape[1]] * len(first):
+                raise RowsNeeded  # such as those of another pair, which lack other covariates
             forms, of_labels = (np.array([one[i] for one in exact]) for i in (2, 3))
-            if forms.shape != record.mean.shape:
-                raise RowsNeeded
         cubes = self.cubes_of(metric, cells, constants)
         kept = FarRows(far.count[mine], bound.max(axis=1), forms, of_labels, empty, cubes)
         return Units(
