@@ -52,8 +52,7 @@ from ..judge.per_user_columns import (
 )
 from ..judge.users import ArmRows, ExperimentRows
 from ..metrics.strings import direction_of
-from ..stats.arms import HUGE, Designs, Sample
-from ..stats.numbers import undefined_is_nan
+from ..stats.arms import HUGE, Sample
 from ..stats.resampling import random_split_p
 from ..stats.shares import equal_shares_test
 
@@ -432,7 +431,6 @@ class Covariates:
     """The covariates that can be used, of the rows of both arms, and why others cannot."""
 
     used: list[Sample]
-    both: ArmRows
     n_missing: int = 0
     warnings: tuple[str, ...] = ()
 
@@ -446,11 +444,18 @@ class Covariates:
         used = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
         missing = [one.missing for one in covariates]
         n_missing = int(np.logical_or.reduce(missing).sum())
-        return cls(used, both, n_missing, tuple(dict.fromkeys(filter(None, reasons))))
+        return cls(used, n_missing, tuple(dict.fromkeys(filter(None, reasons))))
 
     @cached_property
-    def designs(self) -> Designs:
-        return Designs(self.both.split(covariate_columns(self.used)))
+    def filled(self) -> tuple[Sample, ...]:
+        """Those without gaps."""
+        return tuple(map(without_gaps, self.used))
+
+    @cached_property
+    def gaps(self) -> tuple[Sample, ...]:
+        """An indicator for each that has gaps."""
+        gaps = (one.missing for one in self.used)
+        return tuple(Sample(one.astype(np.float64)) for one in gaps if one.any())
 
 
 def make_units(
@@ -472,14 +477,11 @@ def make_units(
     if key not in made:
         made.clear()
         made[key] = Covariates.of(metric, kept, data)
-    covariates, designs = made[key], None
+    covariates = made[key]
     used, warnings = covariates.used, list(covariates.warnings)
-    regression = sample.den is None and data.clusters is None and not resampled
-    gaps = covariates.n_missing and any(one.missing.any() for one in used)
-    if regression and (len(used) > 1 or gaps or (used and data.strata is not None)):
-        designs = covariates.designs
-    elif used:
-        sample = sample._replace(covariates=tuple(map(without_gaps, used)))
+    regressed = sample.den is None and data.clusters is None and not resampled and bool(used)
+    regressed &= len(used) > 1 or data.strata is not None or bool(covariates.gaps)
+    sample = sample._replace(covariates=covariates.filled + covariates.gaps * regressed)
     clusters = None if data.clusters is None else kept.take(data.clusters)
     if clusters is not None and np.isin(*kept.split(clusters)).any():
         warnings.append("shared_clusters")
@@ -489,7 +491,7 @@ def make_units(
     before, after = both.n, kept.n
     return Ready(
         metric.name,
-        in_strata(sample, kept, data, clusters, metric.name, designs),
+        in_strata(sample, kept, data, clusters, metric.name, regressed),
         (before[0] - after[0], before[1] - after[1]),
         tuple(warnings),
         covariates.n_missing,
@@ -524,18 +526,6 @@ def not_used(covariate: Sample, both: ArmRows, data: ExperimentRows) -> str:
     return "" if den is None or all(one.any() for one in both.split(den)) else "no_covariate"
 
 
-def covariate_columns(covariates: list[Sample]) -> Floats:
-    """Values of all covariates, and an indicator for each that has gaps, as columns."""
-    filled = map(without_gaps, covariates)
-    with undefined_is_nan():
-        columns = [
-            one.num if one.den is None else np.nan_to_num(one.num / one.den) for one in filled
-        ]
-    return np.column_stack(
-        columns + [one.missing.astype(np.float64) for one in covariates if one.missing.any()]
-    )
-
-
 def units_of(sample: Sample, both: ArmRows, **more: Any) -> Units:
     """The rows of both arms as units, of which more is known."""
     columns: list[Floats] = []
@@ -552,7 +542,7 @@ def in_strata(
     data: ExperimentRows,
     clusters: Codes | None,
     metric: str,
-    designs: Designs | None,
+    regressed: bool = False,
 ) -> Units:
     """The rows of both arms as units in strata: users, or clusters with a row in each of their
     strata. Too few units raise."""
@@ -576,7 +566,7 @@ def in_strata(
         cluster=cluster,
         clustered=clusters is not None,
         counted=None if cluster is not None else kept.n,
-        designs=designs,
+        regressed=regressed,
     )
     if data.strata is None:
         return units

@@ -78,8 +78,7 @@ class FarForm(NamedTuple):
         columns = [np.zeros(0)] * len(at)
         units = Units(columns, metric, none, tuple(others), counted=(n, n), known=whole)
         values = UnitValues.around_both(units, slopes(units)[0])
-        form = values.form[0]
-        constant = -float(form @ values.mean[0]) - values.centre
+        form, constant = values.form[0], float(values.centres[0])
         return cls(metric, tuple(others), at, form, constant, {}, {})
 
     def at(self, labels: Sequence[Label]) -> tuple[Floats, Floats]:

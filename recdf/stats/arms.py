@@ -3,16 +3,11 @@
 Contract: a result that does not exist (no variance, or a sum of denominators that is 0) is NaN and
 never an exception. Functions reduce the last axis (the units: users, or sums per cluster) and
 broadcast over the others, so that the same code runs one experiment or thousands of simulated ones.
-
-Several covariates adjust a mean by one regression per arm (Lin 2013), robust to unequal variances
-(HC2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -219,24 +214,6 @@ def effective_number(weights: Floats) -> float:
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-# Columns whose spread is below this share of their largest value do not vary.
-_CONSTANT = 1e-12
-
-
-def varying_columns(control: Floats, treatment: Floats) -> list[int]:
-    """Return the columns of two designs (units, columns) that have a coefficient in each arm, as
-    `with_coefficients` says."""
-    left = []
-    for design in (control, treatment):
-        centred = design - design[:1]  # sums of huge values would lose their digits
-        centred -= centred.mean(axis=0)
-        left.append(centred.T @ centred)
-    squares = [np.diag(one) for one in left]
-    largest = [np.abs(design).max(axis=0, initial=0) for design in (control, treatment)]
-    n = len(control), len(treatment)
-    return with_coefficients(left, squares, largest, n, min(n) - 2)
-
-
 def with_coefficients(
     left: Sequence[Floats],
     squares: Sequence[Floats],
@@ -265,74 +242,6 @@ def with_coefficients(
                 own - np.outer(own[:, j], own[j]) / own[j, j] for own in left
             ]  # a step of Gaussian elimination
     return kept
-
-
-class Regressors(NamedTuple):
-    """Q of [1, covariates − centre] = QR of some units, with each unit's weight in the intercept,
-    and its leverage."""
-
-    q: Floats
-    weights: Floats
-    leverage: Floats
-
-
-@dataclass(frozen=True)
-class Designs:
-    """Covariates of both arms (units, columns), made ready once for the regressions of several
-    metrics."""
-
-    arms: tuple[Floats, Floats]
-
-    @cached_property
-    def largest(self) -> float:
-        """The largest absolute value."""
-        return float(max(np.abs(one).max(initial=0) for one in self.arms))
-
-    @cached_property
-    def ready(self) -> tuple[Regressors, Regressors, Regressors]:
-        """Of each arm and of both: the columns that vary, around their means over both arms."""
-        columns = varying_columns(*self.arms)
-        control, treatment = (one[:, columns] for one in self.arms)
-        first = control[:1].copy()
-        for design in (control, treatment):  # sums of huge values would lose their digits
-            design -= first
-        together = np.concatenate([control, treatment])
-        centre = together.mean(axis=0)
-        return (
-            regressors(control, centre),
-            regressors(treatment, centre),
-            regressors(together, centre),
-        )
-
-
-def regressors(design: Floats, centre: Floats) -> Regressors:
-    """Return what a regression on these columns needs of them."""
-    q, r = np.linalg.qr(np.column_stack([np.ones(len(design)), design - centre]))
-    # Row 0 of (X'X)⁻¹X' = R⁻¹Q' is the weight of each unit in the intercept.
-    weights = q @ np.linalg.solve(r.T, np.eye(len(r))[:, 0])
-    return Regressors(q, weights, np.einsum("ij,ij->i", q, q))
-
-
-def regression_arm(values: Floats, of: Regressors) -> Arm:
-    """Return the mean of an arm at the covariates' means over both arms: the intercept a of y = a +
-    (x − centre)·b.
-
-    Its variance is HC2's, Σ (e_i/√(1 − h_i) · w_i)², with e the residuals, h the leverages and w_i
-    the weight of y_i in a. The difference of two arms is the coefficient of the treatment in the
-    regression in which it is interacted with every centred covariate.
-    """
-    mean = values.mean()
-    apart = values - mean
-    squares = np.square(apart - of.q @ (of.q.T @ apart))
-    free = (
-        of.leverage < 1 - 1e-10
-    )  # a unit that is fitted exactly has no residual to learn a variance from
-    spread = np.divide(squares, 1 - of.leverage, out=np.zeros(len(values)), where=free)
-    var = float(np.einsum("i,i,i->", of.weights, of.weights, spread))
-    if np.sqrt(squares.mean()) <= _CONSTANT * max(values.max(), -values.min()):
-        var = 0.0
-    # The weights have the sum 1.
-    return Arm(float(mean + of.weights @ apart), var, float(len(values) - of.q.shape[1]))
 
 
 # ------------------------------------------------------------------------------------------

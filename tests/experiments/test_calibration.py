@@ -146,13 +146,12 @@ def test_regression_on_covariates_with_gaps(rng):
         x = rng.normal(size=(150, 2))
         gaps = rng.random(150) < 0.2
         y = x[:, 0] + x[:, 1] ** 2 + rng.normal(size=150)
-        design = np.column_stack([np.where(gaps, x[~gaps, 0].mean(), x[:, 0]), x[:, 1], gaps])
-        centre = design.mean(axis=0)
-        parts = slice(100), slice(100, None)
-        sides = [
-            arms.regression_arm(y[part], arms.regressors(design[part], centre)) for part in parts
-        ]
-        found = arms.effect(*sides)
+        filled = np.where(gaps, x[~gaps, 0].mean(), x[:, 0])
+        past = tuple(map(arms.Sample, (filled, x[:, 1], gaps.astype(float))))
+        both = ArmRows(None, (np.arange(150) >= 100).astype(np.int64))
+        found = arms.effect(
+            *estimate(units_of(arms.Sample(y, None, past), both, regressed=True)).arms
+        )
         covered += bool(found.ci_low <= 0 <= found.ci_high)
     assert stats.binom.ppf(0.0005, runs, 0.95) <= covered <= stats.binom.ppf(0.9995, runs, 0.95)
 

@@ -334,7 +334,7 @@ def no_estimate(units: Units) -> str:
         largest = max(map(units.moments.largest, range(len(units.columns))))
     else:
         low, high = units.span
-        largest = max(high.max(), -low.min(), units.designs.largest if units.designs else 0.0)
+        largest = max(high.max(), -low.min())
     if min(units.n) < 2:
         return "too_few_users"
     if largest >= HUGE:

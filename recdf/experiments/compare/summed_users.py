@@ -278,13 +278,12 @@ def weighed(
 
 
 class InCells(NamedTuple):
-    """Both arms of a metric by their cells (2, strata, parts), as units. `constants` take the place
-    of nulls in each part, and `regressed` units need the sums of a second pass."""
+    """Both arms of a metric by their cells (2, strata, parts), as units; `constants` take the place
+    of nulls in each part."""
 
     cells: Codes
     units: Units
     constants: Any
-    regressed: bool
     n_missing: int
     remarks: tuple[str, ...]
 
@@ -489,7 +488,7 @@ class SummedArms(ArmsInCells):
         places: dict[tuple[int, ...], slice] = {}
         sizes: list[int] = []
         for metric, of in self.each(control):
-            if not of.regressed:
+            if not of.units.regressed:
                 continue
             first, columns = len(sizes), self.users.ways[metric].columns
             for fit, own in zip(fits(of.units), of.cells, strict=True):
@@ -525,10 +524,11 @@ class SummedArms(ArmsInCells):
         covariates = [way.covariates[given.index(x)] for x in used]
         covariates += [Linear(len(way.columns) + i) for i in range(len(flags))]
         units = self.users.units(metric, cells, tuple(covariates), constants, self.stratified)
+        units = replace(units, regressed=regressed)
         missing = np.logical_or.reduce([~there, *(self.missing(x) for x in given)])
         n_missing = int(self.count(missing & there, pair).sum())
         remarks = ("unequal_covariate_missing",) * (len(used) < len(given))
-        return InCells(cells, units, constants, regressed, n_missing, remarks)
+        return InCells(cells, units, constants, n_missing, remarks)
 
     def tested(self, metric: str) -> dict[str, MetricColumns]:
         found = {}

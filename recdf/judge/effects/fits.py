@@ -1,81 +1,98 @@
-"""The regression of a metric on covariates in each arm, from sums: one pass over the users gives
-the coefficients, and a second one the variance of HC2."""
+"""The regression of a metric on covariates in each arm, from sums: the sums of the units give the
+coefficients, and another look at the units the variance of HC2."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...inputs.codes import Codes
-from ...stats.arms import MEAN_ROUNDING, Arm, with_coefficients
+from ...stats.arms import Arm, with_coefficients
 from ...stats.numbers import Floats
-from ..aggregates import Aggregates, RowsNeeded
+from ..aggregates import Aggregates
 from .units import Units
 
 # Covariates whose correlations have a smaller eigenvalue nearly follow from each other.
 _LEAST_EIGENVALUE = 1e-6
-# Values that reach farther lose digits of the distances from their mean.
-_MOST_OF_VALUES = 1e5
+# Residuals below this share of the range of the values are rounding error.
+_ROUNDED = 1e-12
+# Units whose residuals are taken at a time: they stay in the cache of a processor.
+_IN_CACHE = 2**13
 
 
 class Fit(NamedTuple):
     """The regression of the first of some columns on the others, and on the strata, in one arm.
 
     It has the places of the `columns`, the units of each stratum, the means of the columns in each
-    stratum as `base` and `above`, which keep the digits of huge ones, their largest values, the
-    slopes, and (Σ d dᵀ)⁻¹ of d, the others less their means in the stratum.
+    stratum as `base` and `above`, which keep the digits of huge ones, and the range of the first
+    one. `root` makes of d, the others less their means in the stratum, columns u with Σ u uᵀ = 1,
+    which have the `slopes`.
     """
 
     columns: list[int]
     n: Floats
     base: Floats
     above: Floats
-    largest: Floats
+    reach: float
     slopes: Floats
-    inverse: Floats
+    root: Floats
 
     @classmethod
     def of(cls, record: Aggregates, strata: Codes, columns: list[int]) -> Fit:
-        """The regression in cells of a record; `RowsNeeded` where the others nearly follow from
-        each other, or a column is large beside its spread."""
+        """The regression in cells of a record."""
         own = record.columns(columns)
-        n, central = own.n[strata], own.central[strata].sum(axis=0)
-        if n.min() < 2 or n.sum() < len(columns) + len(n) + 1:
-            raise RowsNeeded
-        inner, spread = central[1:, 1:], np.sqrt(np.diag(central) / n.sum())
-        largest = np.array([own.largest(i) for i in range(len(columns))])
-        if not (largest < _MOST_OF_VALUES * spread).all():
-            raise RowsNeeded
-        of = inner / (n.sum() * spread[1:, None] * spread[1:])
-        if len(of) and np.linalg.eigvalsh(of)[0] < _LEAST_EIGENVALUE:
-            raise RowsNeeded
-        inverse = np.asarray(np.linalg.inv(inner), np.float64)
-        slopes, above = inverse @ central[1:, 0], own.above[strata]
-        return cls(columns, n, own.grid.base, above, largest, slopes, inverse)
+        n, inner = own.n[strata], own.central[strata].sum(axis=0)
+        spread = np.sqrt(np.diag(inner)[1:])
+        scaled = inner[1:, 1:] / spread / spread[:, None]
+        if len(spread) and np.linalg.eigvalsh(scaled)[0] < _LEAST_EIGENVALUE:
+            products, steps = own.exact_central(strata)
+            root, left = _triangle(products[1:, 1:])
+            scale = np.sqrt(left.astype(np.float64))
+            slopes = (root @ products[1:, 0]).astype(np.float64) / scale * steps[0]
+            root = root.astype(np.float64) / scale[:, None] / steps[1:]
+        else:
+            root = np.linalg.inv(np.linalg.cholesky(scaled)) / spread
+            slopes = root @ inner[1:, 0]
+        reach = float(own.high[0] - own.low[0])
+        return cls(columns, n, own.grid.base, own.above[strata], reach, slopes, root)
 
     def spread(self, stratum: int, values: Floats) -> Floats:
-        """Σ e²/(1 − h)·(1, d)(1, d)ᵀ of some units of a stratum, with the residuals e and the
+        """Σ e²/(1 − h)·(1, u)(1, u)ᵀ of some units of a stratum, with the residuals e and the
         leverages h."""
-        y, *xs = values - self.base[:, None] - self.above[stratum, :, None]
-        d = np.array(xs).reshape(len(xs), len(y))
-        h = 1 / self.n[stratum] + np.einsum("in,in->n", self.inverse @ d, d)
-        # A unit that is fitted exactly has no residual to learn a variance from.
-        squares = np.square(y - self.slopes @ d)
-        of = np.divide(squares, 1 - h, out=np.zeros(len(y)), where=h < 1 - 1e-10)
-        one = np.vstack([np.ones(len(y)), d])
-        return np.asarray((one * of) @ one.T)
+        found = np.zeros((len(self.columns),) * 2)
+        for at in range(0, values.shape[1], _IN_CACHE):
+            one = values[:, at : at + _IN_CACHE] - self.base[:, None] - self.above[stratum, :, None]
+            one[1:] = u = self.root @ one[1:]
+            h = 1 / self.n[stratum] + np.einsum("in,in->n", u, u)
+            squares = np.square(one[0] - self.slopes @ u)
+            # A unit that is fitted exactly has no residual to learn a variance from.
+            of = np.divide(squares, 1 - h, out=np.zeros(len(h)), where=h < 1 - 1e-10)
+            one[0] = 1
+            found += (one * of) @ one.T
+        return found
 
     def arm(self, weights: Floats, centre: Floats, spreads: Floats) -> Arm:
         """The mean of the arm, less its base, with these weights of the strata and at a `centre` of
         the columns above their base, with the variance of HC2 by the spread of each stratum."""
-        off = (centre - weights @ self.above)[1:]
-        of = np.column_stack([weights / self.n, np.tile(self.inverse @ off, (len(self.n), 1))])
+        off = self.root @ (centre - weights @ self.above)[1:]
+        of = np.column_stack([weights / self.n, np.tile(off, (len(self.n), 1))])
         n = self.n.sum()
-        varies = np.sqrt(spreads[:, 0, 0].sum() / n) > MEAN_ROUNDING * self.largest[0]
+        varies = np.sqrt(spreads[:, 0, 0].sum() / n) > _ROUNDED * self.reach
         var = float(np.einsum("hi,hij,hj->", of, spreads, of)) if varies else 0.0
         mean = float(weights @ self.above[:, 0] + self.slopes @ off)
         return Arm(mean, var, n - len(self.n) - len(off))
+
+
+def _triangle(products: Any) -> tuple[Any, Any]:
+    """L and D of fractions, with L of ones on and zeros above its diagonal, and L·products·Lᵀ = D:
+    steps of Gaussian elimination."""
+    size = len(products)
+    both = np.hstack([products, np.eye(size, dtype=np.int64).astype(object)])
+    for i in range(size):
+        both[i + 1 :] -= both[i + 1 :, i : i + 1] / both[i, i] * both[i]
+    return both[:, size:], np.diag(both)
 
 
 def fits(units: Units) -> list[Fit]:
@@ -92,3 +109,16 @@ def fits(units: Units) -> list[Fit]:
     kept = with_coefficients(list(left), squares, largest, units.n, most)
     columns = [units.metric.num, *(others[i] for i in kept)]
     return [Fit.of(record, strata, columns) for strata in cells]
+
+
+def spreads_of(units: Units, of_arms: list[Fit]) -> Floats:
+    """What the variance of HC2 needs (2, strata, columns, columns), from the units."""
+    order, n_strata = np.argsort(units.cell, kind="stable"), units.n_strata
+    edges = np.searchsorted(units.cell[order], np.arange(2 * n_strata + 1))
+    found = []
+    for cell, (start, end) in enumerate(itertools.pairwise(edges)):
+        arm, stratum = divmod(cell, n_strata)
+        rows = order[start:end]
+        values = np.array([units.columns[i].take(rows) for i in of_arms[arm].columns])
+        found.append(of_arms[arm].spread(stratum, values))
+    return np.array(found).reshape(2, n_strata, *found[0].shape)

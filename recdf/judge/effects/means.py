@@ -5,7 +5,7 @@ has D = 1), less θ·(x − x of both arms) for each covariate x, which is estim
 Everything is a linear form z = Σ f·(column − mean): the variance is Σ z²/(n − 1)/n.
 
 Contract: the record of the units suffices, but for clusters in several strata and the jackknife of
-few clusters, which need the rows; regressions need sums of a second pass over them (`fits`).
+few clusters, which need the rows; regressions need a second look at these (`fits`).
 """
 
 from __future__ import annotations
@@ -14,18 +14,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...errors import OptionError
 from ...inputs.codes import Codes
 from ...inputs.sorting import exact_sums
-from ...stats.arms import MEAN_ROUNDING, Arm, Designs, both, regression_arm
+from ...stats.arms import MEAN_ROUNDING, Arm, both
 from ...stats.numbers import Floats, undefined_is_nan
 from ..aggregates import Aggregates, UnitsRecord
-from .fits import fits
+from .fits import fits, spreads_of
 from .stratified_shares import ScoreTest, score_test
 from .units import Linear, Units, UnitValues, quantity
 
-# Cells of the strata's dummies beside covariates: 800 MB.
-MOST_DUMMIES = 10**8
 # With fewer clusters than this (counted as equal ones), an arm's variance is the jackknife's.
 JACKKNIFE_BELOW = 40
 _NONE = np.zeros(0)
@@ -66,16 +63,7 @@ class MeanEffect:
     def residuals(self) -> tuple[Floats, Floats]:
         """Each unit's distance from the estimate of its own arm, as the estimate counts it."""
         self.units.need_rows()
-        if self.how.startswith("regression"):
-            found, own = self.values.arms(), self.units
-            stratum = np.zeros_like(own.arm) if own.stratum is None else own.stratum
-
-            def off(z: Floats, arm: int) -> Floats:
-                of, n = stratum[own.arm == arm], own.n_strata
-                return z - (exact_sums(z, of, n) / np.maximum(np.bincount(of, minlength=n), 1))[of]
-
-            return both(off, found, (0, 1))
-        z = self.units.scores(self.forms, self.units.record.mean)
+        z = self.units.scores(self.forms, self.units.record.above)
         values = contributions(self.units, z) if self.units.clustered else z
         arm = self.units.whole.arm
         return both(lambda side: values[arm == side], (0, 1))
@@ -89,10 +77,8 @@ def estimate(units: Units) -> MeanEffect:
         few = both(lambda n: n < JACKKNIFE_BELOW, units.n_effective)
     whole = units.whole
     raw, plain = _both_arms(whole, leave_out=few)
-    if units.designs is not None:
-        return _regression(units, units.designs, raw)
-    if units.spreads is not None:
-        return _regression_of_sums(units, units.spreads, raw)
+    if units.regressed:
+        return _regression(units, raw)
     covariates, strata = bool(units.covariates), units.stratum is not None
     how = "+".join(["cuped"] * covariates + ["strata"] * strata)
     theta, centre = slopes(units)
@@ -134,7 +120,7 @@ def arms_of_part(units: Units, column: int) -> tuple[Arm, Arm]:
 def influence(units: Units) -> tuple[Floats, Floats]:
     """The estimate of each arm, and what each unit adds to that of its arm."""
     found = quantity(units.record.mean, units.metric)
-    z = contributions(units, units.scores(found.form, units.record.mean))
+    z = contributions(units, units.scores(found.form, units.record.above))
     return found.value[units.cells] @ units.weights, z / np.array(units.n)[units.whole.arm]
 
 
@@ -178,7 +164,7 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     if units.cluster is not None and units.stratum is not None:
         stratum, parts = units.stratum, []
         for one in forms:
-            z = units.scores(np.tile(one, (2, 1)), np.tile(record.mean, (2, 1)))
+            z = units.scores(np.tile(one, (2, 1)), np.tile(record.above, (2, 1)))
             parts.append(exact_sums(z * share[stratum], units.cluster, sum(units.n)))
         products = np.array(parts) @ np.array(parts).T
     else:
@@ -241,7 +227,7 @@ def _both_arms(
         z = np.zeros(len(rows))
         h = np.zeros(len(rows), np.int64) if units.stratum is None else units.stratum[rows]
         for one, of in zip(zs, (metric, *covariates), strict=True):
-            part = units.scores(one, record.mean, rows)
+            part = units.scores(one, record.above, rows)
             if leave_out[arm] and of.den is not None:
                 total = (size[arm] * record.mean[cells[arm], of.den])[h]
                 with undefined_is_nan():
@@ -264,52 +250,17 @@ def _both_arms(
     return (Arm(mean[0], var[0], df[0]), Arm(mean[1], var[1], df[1])), form
 
 
-def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> MeanEffect:
-    """Lin's regression on all covariates, with the strata as dummies."""
-    values = units.columns[units.metric.num]
-    base = float(values[:1].sum())  # sums of huge values would lose their digits
-    values = values - base
-    numbers = both(lambda arm: values[units.arm == arm], (0, 1))
-    if units.stratum is not None:
-        if units.n_strata * sum(units.n) > MOST_DUMMIES:
-            raise OptionError(
-                f"strata has {units.n_strata:,} levels; beside covariates each is a column of "
-                f"{sum(units.n):,} rows, which does not fit in memory: merge strata, or leave out "
-                "one of ⟦+strata=⟧ and ⟦+covariates=⟧"
-            )
-        stratum, n = units.stratum, units.n_strata
-        dummies = both(lambda arm: np.eye(n)[stratum[units.arm == arm]][:, 1:], (0, 1))
-        designs = Designs(both(lambda *columns: np.hstack(columns), dummies, designs.arms))
-    arms = both(regression_arm, numbers, designs.ready[:2])
-    values, q = np.concatenate(numbers), designs.ready[2].q
-    values = values - values.mean()
-    ordered = np.empty(len(values))
-    ordered[np.argsort(units.arm, kind="stable")] = values - q @ (q.T @ values)
-    return _effect_of_regression(raw, arms, base, units, UnitValues.of(ordered, units))
-
-
-def _effect_of_regression(
-    raw: tuple[Arm, Arm],
-    arms: tuple[Arm, Arm],
-    base: float,
-    units: Units,
-    values: UnitValues,
-    forms: Floats = _NONE,
-) -> MeanEffect:
-    """The effect of both arms, whose means are less a common base."""
-    how = "regression" if units.stratum is None else "regression+strata"
-    diff = float(arms[1].mean - arms[0].mean)
-    arms = both(lambda one: one._replace(mean=one.mean + base), arms)
-    return MeanEffect(raw, arms, diff, how, units, values, forms=forms)
-
-
-def _regression_of_sums(units: Units, spreads: Floats, raw: tuple[Arm, Arm]) -> MeanEffect:
-    """The same, of units whose sums are known."""
+def _regression(units: Units, raw: tuple[Arm, Arm]) -> MeanEffect:
+    """Lin's regression on all covariates, and on the strata."""
     control, treatment = of_arms = fits(units)
+    spreads = spreads_of(units, of_arms) if units.spreads is None else units.spreads
     centre = (control.n @ control.above + treatment.n @ treatment.above) / sum(units.n)
     arms = both(lambda side: of_arms[side].arm(units.weights, centre, spreads[side]), (0, 1))
+    how = "regression" if units.stratum is None else "regression+strata"
     used = tuple(one for one in units.covariates if one.num in control.columns)
     units = replace(units, covariates=used, known=units.record)
     size, values = units.record.n[units.cells], UnitValues.around_both(units, slopes(units)[0])
     values = replace(values, weights=size / size.sum(axis=1, keepdims=True))
-    return _effect_of_regression(raw, arms, control.base[0], units, values, values.form)
+    diff = float(arms[1].mean - arms[0].mean)
+    arms = both(lambda one: one._replace(mean=one.mean + control.base[0]), arms)
+    return MeanEffect(raw, arms, diff, how, units, values, forms=values.form)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...inputs.codes import Codes
 from ...inputs.sorting import exact_sums
-from ...stats.arms import Designs, Sample, both
+from ...stats.arms import Sample, both
 from ...stats.numbers import Floats, undefined_is_nan
 from ..aggregates import (
     Aggregates,
@@ -114,8 +114,8 @@ class Units:
     clusters have in each stratum.
 
     `cluster` is the unit of each row where it may be in several strata, None where rows are units.
-    `designs` are the covariates of a regression, and `counted` the rows of each arm, if known.
-    `spreads` are those of `Fit` of both arms: without rows, they make it a regression.
+    `counted` are the rows of each arm, if known. The covariates of `regressed` units adjust a mean
+    by a regression; without rows, `spreads` are those of its `Fit` of both arms.
     """
 
     columns: Sequence[Floats]
@@ -126,7 +126,7 @@ class Units:
     n_strata: int = 1
     cluster: Codes | None = None
     clustered: bool = False
-    designs: Designs | None = None
+    regressed: bool = False
     counted: tuple[int, int] | None = None
     known: UnitsRecord | None = None
     kept: FarRows | None = None
@@ -162,6 +162,12 @@ class Units:
         return Aggregates.of(self.columns, self.cell, 2 * self.n_strata, self.span)
 
     @cached_property
+    def base(self) -> Floats:
+        """What the means of the columns are told above, which keeps the digits of huge ones."""
+        record = self.record
+        return record.grid.base if isinstance(record, Aggregates) else np.zeros(len(self.columns))
+
+    @cached_property
     def cells(self) -> Codes:
         """Cells of both arms (2, strata)."""
         return np.arange(2 * self.n_strata).reshape(2, self.n_strata)
@@ -173,11 +179,11 @@ class Units:
 
     @cached_property
     def centres(self) -> Floats:
-        """Means of the columns in each stratum, of both arms together."""
+        """Means of the columns above their base in each stratum, of both arms together."""
         if self.stratum is not None and self.cluster is not None:
-            return self.strata.mean
-        n, mean = self.record.n[self.cells, None], self.record.mean[self.cells]
-        return np.asarray((n * mean).sum(axis=0) / np.maximum(n.sum(axis=0), 1))
+            return self.strata.above
+        n, above = self.record.n[self.cells, None], self.record.above[self.cells]
+        return np.asarray((n * above).sum(axis=0) / np.maximum(n.sum(axis=0), 1))
 
     @cached_property
     def weights(self) -> Floats:
@@ -186,7 +192,7 @@ class Units:
             return np.ones(1)
         den, total = self.metric.den, self.record.n[self.cells].sum(axis=0)
         if den is not None:
-            total = total * self.centres[:, den]
+            total = total * (self.base + self.centres)[:, den]
         return np.asarray(total / max(float(total.sum()), np.finfo(float).tiny))
 
     @cached_property
@@ -267,11 +273,14 @@ class Units:
         means = self.record.mean[self.cells, self.metric.den]
         return bool(some.any() and (means[:, some] > 0).all())
 
-    def scores(self, form: Floats, mean: Floats, rows: Any = slice(None)) -> Floats:
-        """z = Σ f·(x − mean) of some rows, by the forms and means of their cells."""
+    def scores(self, form: Floats, above: Floats, rows: Any = slice(None)) -> Floats:
+        """z = Σ f·(x − mean x) of some rows, by the forms of their cells and the means above the
+        base."""
         cell, z = self.cell[rows], None
         for j in np.flatnonzero(form.any(axis=0)).tolist():
-            part = self.columns[j][rows] - (mean[0, j] if _all_equal(mean[:, j]) else mean[cell, j])
+            part = self.columns[j][rows]
+            part = part - self.base[j] if self.base[j] else part
+            part = part - (above[0, j] if _all_equal(above[:, j]) else above[cell, j])
             if not (form[:, j] == 1).all():
                 part *= form[0, j] if _all_equal(form[:, j]) else form[cell, j]
             z = part if z is None else np.add(z, part, out=z)
@@ -301,16 +310,17 @@ class UnitValues:
 
     units: Units
     form: Floats
-    mean: Floats
+    above: Floats
     weights: Floats
 
     @classmethod
     def around_both(cls, units: Units, theta: Floats) -> UnitValues:
         """z around both arms, without what the covariates explain."""
-        mean, weights = units.centres, np.array([units.weights] * 2)
+        above, weights = units.centres, np.array([units.weights] * 2)
+        mean = units.base + above
         parts = [quantity(mean, one).form for one in (units.metric, *units.covariates)]
         form = parts[0] - sum((t * x for t, x in zip(theta, parts[1:], strict=True)), 0 * parts[0])
-        return cls(units, np.concatenate([form, form]), np.concatenate([mean, mean]), weights)
+        return cls(units, np.concatenate([form, form]), np.concatenate([above, above]), weights)
 
     @classmethod
     def of(cls, values: Floats, units: Units) -> UnitValues:
@@ -321,10 +331,10 @@ class UnitValues:
         one = replace(one, columns=[values], metric=Linear(0), known=None)
         size = one.record.n[one.cells]
         weights, n = size / size.sum(axis=1, keepdims=True), 2 * one.n_strata
-        return cls(one, np.ones((n, 1)), np.zeros((n, 1)), weights)
+        return cls(one, np.ones((n, 1)), np.tile(-one.base, (n, 1)), weights)
 
     def z(self, rows: Any = slice(None)) -> Floats:
-        return self.units.scores(self.form, self.mean, rows)
+        return self.units.scores(self.form, self.above, rows)
 
     def at(self, rows: Any = slice(None)) -> Floats:
         """z as it counts in the mean over the units of its arm."""
@@ -341,7 +351,7 @@ class UnitValues:
     @property
     def means(self) -> Floats:
         """Mean of z in each cell."""
-        means: Floats = np.einsum("ci,ci->c", self.form, self.units.record.mean - self.mean)
+        means: Floats = np.einsum("ci,ci->c", self.form, self.units.record.above - self.above)
         return means
 
     @property
@@ -381,7 +391,7 @@ class UnitValues:
     def centres(self) -> Floats:
         """What is added to f·x of the units of each cell, so that it is 0 at the mean of all."""
         centre = self.centre / np.maximum(self.shares, np.finfo(float).tiny)
-        return np.asarray(-(self.form * self.mean).sum(axis=1) - centre)
+        return np.asarray(-(self.form * (self.units.base + self.above)).sum(axis=1) - centre)
 
     def apart(self, form: Floats, constant: float | Floats) -> Floats:
         """A bound, in each cell, on how much z less the mean of all differs from form·x + constant,
