@@ -76,10 +76,7 @@ def same(data, users, metrics=METRICS, **given):
     given = {"control": "A", **given}
     with sized(USUAL_SIZES):
         expected = rd.compare_variants(users, metrics, **given, details=True)
-    past = given.get("covariates")
-    several = isinstance(past, dict) and isinstance(past.get("revenue"), list)
-    several = several or (past and "strata" in given) or users["before"].isna().any()
-    of_rows = several or {"weight_col", "cluster"} & {*given}  # of a frame in memory
+    of_rows = {"weight_col", "cluster"} & {*given}  # of a frame in memory
     for one in (data,) if of_rows else (users, data):
         found = rd.compare_variants(one, metrics, **given, details=True)
         frames = map(pd.DataFrame, (found, expected))

@@ -55,7 +55,7 @@ from ..samples import (
     which_tests,
 )
 from .moment_table import CELL_NUMBERS, MomentTable, label_columns, names_of_metrics, read_moments
-from .summed_users import ArmsInCells, Specs, needs_regression
+from .summed_users import ArmsInCells, Specs
 from .two_sample import measured_means, no_share
 from .variants import compare_users, compare_variants
 
@@ -181,7 +181,7 @@ def variant_moments(
 
 
 def _refuse_regression(specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]]) -> None:
-    if needs_regression(specs, covariates):
+    if any(len(xs) > 1 and specs[name][1] is None for name, xs in covariates.items()):
         raise OptionError(
             "⟦covariates=⟧ has several of a mean, and their regression weighs each user by all of "
             f"them; name one, or {GIVE_ROWS}"

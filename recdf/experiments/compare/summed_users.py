@@ -206,15 +206,6 @@ def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
     return Linear(at[pair[0]], None if pair[1] is None else at[pair[1]])
 
 
-def needs_regression(
-    specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]], strata: bool = False
-) -> bool:
-    """Whether a mean has several covariates, or one beside strata, by all of which a regression
-    weighs each user."""
-    least = 1 if strata else 2
-    return any(len(xs) >= least and specs[name][1] is None for name, xs in covariates.items())
-
-
 # Ends of the names of products with the weight. Where it is 0, a numerator is null and a
 # denominator 0, whatever numbers they are; a covariate is known or null as ever.
 _NUM, _DEN, _PAST = "\0num", "\0den", "\0past"
@@ -400,8 +391,7 @@ class SummedArms(ArmsInCells):
         guessed = explicit not in ([], ["user_id"]) and "user_id" in frame.columns
         others = [frame[name] for name in frame.columns if name not in {*used, "user_id"}]
         guessed |= explicit != ["user_id"] and any(may_be_unit(one, arm) for one in others)
-        in_memory = parts.some is not None and needs_regression(specs, covariates, bool(strata))
-        if guessed or len(keys) > 1 or in_memory:
+        if guessed or len(keys) > 1:
             raise RowsNeeded
         forms = [
             (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))
@@ -422,9 +412,7 @@ class SummedArms(ArmsInCells):
         for i, pair in enumerate(specs.values()):
             null = np.logical_or.reduce([kinds >> at[name] & 1 for name in pair if name])
             lost |= nan == "raise" and bool((null & ~(kinds >> (len(at) + i) & 1)).any())
-        past = {name for xs in covariates.values() for x in xs for name in x if name is not None}
-        gaps = any((kinds >> at[name] & 1).any() for name in past)
-        if lost or (gaps and parts.some is not None):
+        if lost:
             raise RowsNeeded
         if (cells == last).all(axis=3).any() or any(
             users.record.low[at[den]] < 0 for _, den in pairs if den is not None
