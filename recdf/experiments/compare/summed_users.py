@@ -207,8 +207,9 @@ def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
 
 
 # Ends of the names of products with the weight. Where it is 0, a numerator is null and a
-# denominator 0, whatever numbers they are; a covariate is known or null as ever.
-_NUM, _DEN, _PAST = "\0num", "\0den", "\0past"
+# denominator 0, whatever numbers they are; a covariate is known or null as ever, and so is the
+# weight of those who have it.
+_NUM, _DEN, _PAST, _OWN = "\0num", "\0den", "\0past", "\0weight"
 
 
 @dataclass(frozen=True)
@@ -232,8 +233,8 @@ class Weighing:
         for i, (name, one) in enumerate(zip(self.made, values, strict=True), 1):
             gaps = np.zeros(len(one), bool) if null is None else null >> i & 1 == 1
             with undefined_is_nan():
-                product = one * weight
-            if not name.endswith(_PAST):
+                product = weight if name.endswith(_OWN) else one * weight
+            if not name.endswith((_PAST, _OWN)):
                 den, unused = name.endswith(_DEN), weight == 0
                 odd = unused & ((np.abs(one) >= HUGE) | (den & (one < 0)))  # refused in rows, too
                 product = np.where(unused, np.where(odd, np.nan, 0.0), product)
@@ -248,12 +249,14 @@ def weighed(
     """The parts with their weighted columns, and metrics and covariates as ratios of these: Σ w y /
     Σ w, or Σ w N / Σ w D. A user of weight 0 has nothing to count."""
 
-    def ratio(pair: MetricColumns, ends: tuple[str, str]) -> MetricColumns:
-        num, den = pair
-        return num + ends[0], weight if den is None else den + ends[1]
+    def past_of(num: str, den: str | None) -> MetricColumns:
+        return num + _PAST, num + _OWN if den is None else den + _PAST
 
-    own = {name: ratio(pair, (_NUM, _DEN)) for name, pair in specs.items()}
-    past = {name: [ratio(x, (_PAST, _PAST)) for x in xs] for name, xs in covariates.items()}
+    own: Specs = {
+        name: (num + _NUM, weight if den is None else den + _DEN)
+        for name, (num, den) in specs.items()
+    }
+    past = {name: [past_of(*x) for x in xs] for name, xs in covariates.items()}
     if any("\0" in name for name in [weight, *parts.head.columns]):
         raise RowsNeeded
     every = [*own.values(), *itertools.chain.from_iterable(past.values())]
@@ -521,7 +524,7 @@ class SummedArms(ArmsInCells):
     def tested(self, metric: str) -> dict[str, MetricColumns]:
         found = {}
         for pair in self.covariates.get(metric, ()):
-            names = [name.partition("\0")[0] for name in pair if name and name != self.weight]
+            names = [name.partition("\0")[0] for name in pair if name and not name.endswith(_OWN)]
             found["/".join(names)] = pair
         return found if self.weight is None else {**found, self.weight: (self.weight, None)}
 
