@@ -17,9 +17,9 @@ from .units import Units
 # Covariates whose correlations have a smaller eigenvalue nearly follow from each other.
 _LEAST_EIGENVALUE = 1e-6
 # Residuals below this share of the range of the values are rounding error.
-_ROUNDED = 1e-12
+_NO_RESIDUAL = 1e-12
 # Units whose residuals are taken at a time: they stay in the cache of a processor.
-_IN_CACHE = 2**13
+_FITTED_ROWS = 2**13
 
 
 class Fit(NamedTuple):
@@ -62,8 +62,12 @@ class Fit(NamedTuple):
         """Σ e²/(1 − h)·(1, u)(1, u)ᵀ of some units of a stratum, with the residuals e and the
         leverages h."""
         found = np.zeros((len(self.columns),) * 2)
-        for at in range(0, values.shape[1], _IN_CACHE):
-            one = values[:, at : at + _IN_CACHE] - self.base[:, None] - self.above[stratum, :, None]
+        for at in range(0, values.shape[1], _FITTED_ROWS):
+            one = (
+                values[:, at : at + _FITTED_ROWS]
+                - self.base[:, None]
+                - self.above[stratum, :, None]
+            )
             one[1:] = u = self.root @ one[1:]
             h = 1 / self.n[stratum] + np.einsum("in,in->n", u, u)
             squares = np.square(one[0] - self.slopes @ u)
@@ -79,7 +83,7 @@ class Fit(NamedTuple):
         off = self.root @ (centre - weights @ self.above)[1:]
         of = np.column_stack([weights / self.n, np.tile(off, (len(self.n), 1))])
         n = self.n.sum()
-        varies = np.sqrt(spreads[:, 0, 0].sum() / n) > _ROUNDED * self.reach
+        varies = np.sqrt(spreads[:, 0, 0].sum() / n) > _NO_RESIDUAL * self.reach
         var = float(np.einsum("hi,hij,hj->", of, spreads, of)) if varies else 0.0
         mean = float(weights @ self.above[:, 0] + self.slopes @ off)
         return Arm(mean, var, n - len(self.n) - len(off))
