@@ -30,7 +30,7 @@ NAMESPACES = {
     "dask": "partitions.dask",
 }
 
-PUBLIC: dict[str, NamesByModule] = {
+PUBLIC = {
     # What `dir(recdf)` lists, beside the metrics. Classes are here if users make or annotate them:
     # a result of their own, the options of a project, a convention, and what the function of a
     # metric takes.
@@ -123,7 +123,7 @@ PUBLIC: dict[str, NamesByModule] = {
 }
 
 # Names at the top that `dir(recdf)` does not list: registries, and classes of results.
-UNLISTED: NamesByModule = {
+UNLISTED = {
     "datasets": ["Shop"],
     "diagnostics.gate_records": ["Gate"],
     "diagnostics.list_changes": ["Diff"],

@@ -132,7 +132,7 @@ def files_below(root: Path, pattern: str) -> Iterator[Path]:
 def steadily(paths: Sequence[Path], read: Callable[[], T]) -> T:
     """Call a function that reads files, and again if a writer replaced one of them meanwhile, or
     moved one that the function then did not find."""
-    last: Exception | None = None
+    last = None
     for _ in range(MOST_READS):
         before = [_found(path) for path in paths]
         try:
@@ -205,7 +205,7 @@ def _manifest(staging: Path) -> dict[str, bool]:
                 plain_file(staging / name)
     except (ValueError, AttributeError, RecursionError) as error:
         raise DataError(f"{path} is not as recdf writes it: {error}; remove {staging}") from error
-    return dict(files)
+    return files
 
 
 # -------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def published(
     for path in (*files, *verdicts):
         groups.setdefault(folder_of(path), []).append(path)
     with ExitStack() as stack:
-        staging: dict[Path, Path] = {}
+        staging = {}
         for folder in groups:
             stack.enter_context(made(folder))
             staging[folder] = stack.enter_context(staging_folder(folder))
@@ -280,7 +280,7 @@ def published(
             path.unlink(missing_ok=True)
         for folder, paths in groups.items():
             with named_if_full(paths[0]):
-                _publish(staging[folder], folder, list(dict.fromkeys(path.name for path in paths)))
+                _publish(staging[folder], folder, dict.fromkeys(path.name for path in paths))
 
 
 def publish_text(path: Path, text: str) -> None:
@@ -356,7 +356,7 @@ def staging_folder(parent: Path) -> Iterator[Path]:
                 shutil.rmtree(staging, ignore_errors=True)
 
 
-def _publish(staging: Path, target: Path, names: Sequence[str]) -> None:
+def _publish(staging: Path, target: Path, names: Iterable[str]) -> None:
     _settle(target, but=staging)
     new = [name for name in names if os.path.lexists(staging / name)]
     gone = [name for name in names if name not in new and os.path.lexists(target / name)]

@@ -47,7 +47,7 @@ from ..publishing import (
     publish_text,
     refuse_files,
 )
-from .arguments import Parser, in_flags, with_formats
+from .arguments import Parser, given_files, in_flags, with_formats
 from .commands import STDOUT, complain, fail_on
 from .deciding import COMPARE, EXPERIMENT, GATE
 from .evaluating import AUDIT, CHECK, EVALUATE, Unexpected
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     2
     """
     parser, commands = _parser()
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else argv
     if odd := next((w for w in words if w.encode("utf-8", "ignore").decode() != w), None):
         complain(f"recdf: error: {NOT_UTF8.format(odd)}")
         return 2
@@ -167,7 +167,7 @@ def _run_command(given: Namespace, record: RunRecord) -> int:
         with_formats(given)
         record.check()
         refuse_outputs(given, record.states)
-        code: int = given.run(given) or 0
+        code = given.run(given) or 0
         if changed := record.changed():
             what, code = f"error: {changed[0]} changed while it was read; run this again", 4
     except Unexpected as error:
@@ -304,11 +304,7 @@ def outputs_of(given: Namespace) -> list[Path]:
 def refuse_outputs(given: Namespace, inputs: Iterable[str]) -> None:
     """Check all files that a command writes before it does any work. None of them may be one of its
     inputs, which would be lost."""
-    beside = {
-        name: path
-        for name in ("junit", "summary")
-        if (path := getattr(given, name, None)) is not None
-    }
+    beside = given_files(given, "junit", "summary")
     read = {os.path.realpath(path): path for path in inputs}
     rows_in_parts = {os.path.dirname(place): path for place, path in read.items()}
     read |= {place: one for place, one in rows_in_parts.items() if place.endswith(PER_USER)}
@@ -327,7 +323,7 @@ class RunRecord:
     """The files that a command is given, and what is written about its run."""
 
     def __init__(self, given: Namespace, words: Iterable[str]) -> None:
-        self.given, self.words, self.started = given, list(words), time.time()
+        self.given, self.words, self.started = given, words, time.time()
         # The arguments that name files of this machine; the command itself says what is wrong with
         # a name.
         self.inputs: dict[str, list[str]] = {}
@@ -337,7 +333,7 @@ class RunRecord:
         for action in given.parser._actions:
             values = getattr(given, action.dest, None)
             words_of_usage = {*str(action.metavar).split()}
-            of_runs = bool({"RESULTS", "BEFORE", "AFTER", "FOLDER"} & words_of_usage)
+            of_runs = {"RESULTS", "BEFORE", "AFTER", "FOLDER"} & words_of_usage
             if values is None or action.dest == "out":
                 continue
             if of_runs or {"FILE", "LOG", "TABLE"} & words_of_usage:
@@ -403,7 +399,7 @@ class RunRecord:
 def _files_read(name: str, replaced: Collection[str]) -> list[str]:
     """Return the files of this machine that a path stands for. In a folder of runs, the records of
     runs, and what is replaced beside a result, are no input."""
-    found: list[str] = []
+    found = []
     with suppress(OSError, RecdfError):
         found += [] if is_remote(name) else FileSet.of(name).files
     if not os.path.isdir(name):
@@ -412,15 +408,14 @@ def _files_read(name: str, replaced: Collection[str]) -> list[str]:
         path
         for path in found
         if not path.endswith(".json")
-        and not (os.path.realpath(path) in replaced and path not in _stored_beside(path))
+        and not (os.path.realpath(path) in replaced and not _is_stored(path))
     ]
 
 
-def _stored_beside(path: str) -> set[str]:
-    """Return the files of the result that a file stands beside; none if no result is there."""
-    folder = os.path.dirname(path)
-    files = {os.path.join(folder, name) for name in RESULT_FILES}
-    return files if os.path.lexists(os.path.join(folder, PER_USER)) else set()
+def _is_stored(path: str) -> bool:
+    """Whether a file is one of a result that is stored there."""
+    folder, name = os.path.split(path)
+    return name in RESULT_FILES and os.path.lexists(os.path.join(folder, PER_USER))
 
 
 def _state(path: str) -> tuple[int, int] | None:

@@ -97,6 +97,8 @@ FILES_HELP = textwrap.fill(
 )
 
 
+Given = dict[str, Any]  # arguments by their names
+
 OF_FILES = {"config", "project"}  # the arguments that name files of options
 
 
@@ -219,7 +221,7 @@ def add_arguments(group: Any, texts: Mapping[str, str]) -> None:
         words = usage.split()
         flags = [word for word in words if word.startswith("-")] or [words[0].lower()]
         name = " ".join(word for word in words if word not in (*flags, *MANY_VALUES, "(required)"))
-        how: dict[str, Any] = {"required": True} if "(required)" in words else {}
+        how: Given = {"required": True} if "(required)" in words else {}
         for word in MANY_VALUES.keys() & {*words}:
             how["nargs"] = MANY_VALUES[word]
         if name.startswith("{"):
@@ -243,7 +245,7 @@ def local(text: str) -> Path:
     return Path(text).expanduser()
 
 
-TYPES: Mapping[str, Any] = {
+TYPES = {
     "FILE": file,
     "FILE or COLUMN": file,
     "LOG": file,
@@ -262,7 +264,7 @@ def as_pairs(
 ) -> dict[str, Any]:
     """Return name → value, of a kind, from texts such as A=0.5; a name that is there twice is an
     error."""
-    pairs: dict[str, Any] = {}
+    pairs = {}
     for text in texts or []:
         name, equals, value = text.rpartition("=")
         try:
@@ -322,7 +324,7 @@ def add_options(command: Any, names: Sequence[str]) -> None:
             _add_documented(group, name, one.doc + libraries, one.default, shape)
 
 
-def _shape(kind: Any, metavar: str, default: Any = None) -> dict[str, Any] | None:
+def _shape(kind: Any, metavar: str, default: Any = None) -> Given | None:
     """Return how a value of an annotated type is given: as a switch, one of some words, numbers, or
     names. None if it cannot be typed, as a frame."""
     union = typing.get_origin(kind) in (types.UnionType, typing.Union)
@@ -351,9 +353,7 @@ def _shape(kind: Any, metavar: str, default: Any = None) -> dict[str, Any] | Non
     return {"metavar": metavar} if str in kinds else None
 
 
-def _add_documented(
-    group: Any, name: str, text: str, default: Any, shape: Mapping[str, Any]
-) -> None:
+def _add_documented(group: Any, name: str, text: str, default: Any, shape: Given) -> None:
     """Add an argument of a function: one that is not given does not reach the function."""
     plain = isinstance(default, str | int | float) and not isinstance(default, bool)
     values = default if isinstance(default, tuple) else [default] if plain else []
@@ -368,7 +368,7 @@ def _add_documented(
     )
 
 
-def given_options(given: Namespace) -> dict[str, Any]:
+def given_options(given: Namespace) -> Given:
     """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
     pairs = {
@@ -381,7 +381,7 @@ def given_options(given: Namespace) -> dict[str, Any]:
     }
     for name, found in pairs.items():
         check_names_of_columns(found, name.removesuffix("_cols"), one)
-    words: dict[Any, bool] = {"True": True, "False": False}
+    words = {"True": True, "False": False}
     return {
         name: words.get(str(value), value or True) if OPTIONS[name].flag_alone else value
         for name, value in one.items()
@@ -392,7 +392,7 @@ def given_options(given: Namespace) -> dict[str, Any]:
 def _parameter_texts(function: Any) -> dict[str, str]:
     """Return the text of every parameter of a docstring."""
     doc = inspect.getdoc(function) or ""
-    found: dict[str, str] = {}
+    found = {}
     for names, text in re.findall(r"^(\w[\w, ]*?) : .*\n?((?:    .*\n?)*)", doc, flags=re.M):
         found.update(dict.fromkeys(names.split(", "), " ".join(text.split())))
     return found
@@ -402,7 +402,7 @@ def _parameter_texts(function: Any) -> dict[str, str]:
 
 
 @cache
-def shapes_of(function: Callable[..., Any]) -> dict[str, tuple[dict[str, Any] | None, Any]]:
+def shapes_of(function: Callable[..., Any]) -> dict[str, tuple[Given | None, Any]]:
     """Return how each parameter is given, and its default."""
     of_function = function.__init__ if inspect.isclass(function) else function
     hints = typing.get_type_hints(of_function, include_extras=False)
@@ -421,15 +421,15 @@ def add_parameter(group: Any, function: Callable[..., Any], name: str) -> None:
     _add_documented(group, name, texts.get(name, ""), default, shape or {"metavar": "NAME"})
 
 
-def taken_by(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def taken_by(function: Callable[..., Any], options: Given) -> Given:
     """Return the options that a function takes."""
     known = inspect.signature(function).parameters
     return {name: value for name, value in options.items() if name in known}
 
 
-def given_files(given: Namespace, *names: str) -> dict[str, Any]:
-    """Return the paths of those of the files that were given."""
-    return {name: path for name in names if (path := getattr(given, name)) is not None}
+def given_files(given: Namespace, *names: str) -> Given:
+    """Return the paths of those of the files that were given; a command may lack some."""
+    return {name: path for name in names if (path := getattr(given, name, None)) is not None}
 
 
 FILE_FORMATS = {

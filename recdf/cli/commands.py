@@ -43,6 +43,7 @@ from .arguments import (
     EXAMPLES,
     FILE_FORMATS,
     FILES_HELP,
+    Given,
     add_arguments,
     add_options,
     add_parameter,
@@ -116,13 +117,13 @@ def complain(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def print_tables(given: Namespace, text: str, tables: Mapping[str, pd.DataFrame]) -> None:
+def print_tables(given: Namespace, text: str, tables: Tables) -> None:
     """Print the tables of a result: as `text` for a terminal, or all of them as JSON, or the first
     one as CSV."""
     if given.format == "json":
         # Rows have all digits of their numbers. Infinities become null, since JSON has no number
         # for them.
-        records: dict[str, Any] = {}
+        records = {}
         for name, table in tables.items():
             known = table.notna() & ~table.isin([math.inf, -math.inf])
             records[name] = table.astype(object).where(known, None).to_dict("records")
@@ -197,7 +198,7 @@ def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[t
 
     Where there is a decision, it says what is "worse": a guardrail may be so within its margin.
     """
-    fails: dict[str, Callable[[Mapping[Any, Any]], bool]] = {
+    fails = {
         "invalid": lambda row: row["withheld"] in UNLIKE,
         "worse": lambda row: row["effect"] == "worse" and not decided,
         "drift": lambda row: (
@@ -261,7 +262,6 @@ def texts_and(table: pd.DataFrame, *numbers: str) -> list[str]:
 # -- the record of a command, and its answer
 
 Tables = Mapping[str, pd.DataFrame]
-Given = dict[str, Any]
 
 
 class Reply(NamedTuple):
@@ -367,6 +367,8 @@ def _answer(command: Command, given: Namespace) -> int:
     names = command.parameters()
     values = {name: getattr(given, name) for name in names if hasattr(given, name)}
     options = {name: None if one in ([], ["none"]) else one for name, one in values.items()}
+    if "details" in names:  # files have all columns
+        options["details"] = True
     reply = command.call(given, options)
     written, printed = (
         {

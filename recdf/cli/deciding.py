@@ -27,7 +27,6 @@ from ..experiments.compare.cheap_labels import compared_labels
 from ..experiments.compare.paired import sentence_of_both
 from ..experiments.compare.user_periods import PeriodKind
 from ..experiments.decide.adjust_pvalues import adjustment
-from ..experiments.decide.decide_experiment import ExperimentPlan
 from ..experiments.decide.experiment_health import by_stratum
 from ..experiments.decide.sample_ratio import seen_words
 from ..experiments.samples import subset
@@ -37,15 +36,15 @@ from ..judge.comparisons import report_table
 from ..judge.per_user_columns import unit_of
 from ..judge.verdict import has, warning_sentences
 from ..tables.cells import amount, columns_before
-from .arguments import BOUNDS_FLAG, as_bounds, as_pairs, given_files, taken_by
+from .arguments import BOUNDS_FLAG, Given, as_bounds, as_pairs, given_files, taken_by
 from .arguments import flag as as_flag
 from .commands import (
     COMPARED_RESULT,
     COMPARISON_FILES,
     GATE_FILES,
     Command,
-    Given,
     Reply,
+    Tables,
     brief_text,
     failing_verdicts,
     plain_signs,
@@ -90,7 +89,7 @@ def _compare(given: Namespace, options: Given) -> Reply:
         baseline=baseline,
         cheap=None if given.cheap is None else read_parquet(given.cheap),
         bounds=as_bounds(given.bounds),
-        **{**options, "details": True},
+        **options,
     )
     least, most = table["n_users"].min(), table["n_users"].max()
     n = amount(most, "user") if least == most else f"{least:,} to {amount(most, 'user')}"
@@ -110,8 +109,7 @@ def _compare(given: Namespace, options: Given) -> Reply:
 def _experiment(given: Namespace, options: Given) -> Reply:
     result = read_parquet(given.results)
     roles = given_roles(given)
-    plan = roles if isinstance(roles, ExperimentPlan) else None
-    segments = given.segment or list((plan.segments if plan else None) or [])
+    segments = given.segment or [*(getattr(roles, "segments", None) or [])]  # those of a plan
     labels = [given.variant_col, *segments, *options.get("strata", []), *options.get("cluster", [])]
     keys = given.user_col or result.spec["user_col"]
     assignment = read_beside(given.assignment, file_of_rows(given.results), keys, labels)
@@ -144,7 +142,6 @@ def _experiment(given: Namespace, options: Given) -> Reply:
         for name in [metric] if alone else specs:
             covariates.setdefault(name, []).append(pair)
     options |= {
-        "details": True,
         "control": label("control", given.control, joined[given.variant_col]),
         "covariates": {name: one[0] if len(one) == 1 else one for name, one in covariates.items()}
         or None,
@@ -156,12 +153,12 @@ def _experiment(given: Namespace, options: Given) -> Reply:
         | dict.fromkeys(given.proportion or [], "proportion"),
     }
     subset("proportion", given.proportion, specs)
-    named = roles.roles if isinstance(roles, ExperimentPlan) else roles
+    named = getattr(roles, "roles", roles)
     if success := [name for name, role in named.items() if role == "success"]:
         options.setdefault("primary", [name for name in success if name in specs])
     of_variants = taken_by(compare_variants, options) | {"expected": None, "health": health}
-    tables: dict[str, pd.DataFrame] = {}
-    lines: list[str] = []
+    tables = {}
+    lines = []
     for name, of, heading in (
         ("comparison", [], "All users"),
         ("segments", segments, f"By {' and '.join(segments)}"),
@@ -197,9 +194,9 @@ def _over_time(
     given: Namespace,
     result: Evaluation,
     assignment: pd.DataFrame,
-    specs: Mapping[str, Any],
-    of_join: Mapping[str, Any],
-    options: Mapping[str, Any],
+    specs: dict[str, Any],
+    of_join: Given,
+    options: Given,
 ) -> pd.DataFrame:
     """The effect by period, of the users and metrics that are compared."""
     if "exposure_col" not in of_join or "time_col" not in of_join or result.spec["by"]:
@@ -214,11 +211,11 @@ def _over_time(
     }
     if given.how:
         own["how"] = {name: given.how for name, spec in specs.items() if isinstance(spec, str)}
-    return effect_over_time(result.per_user, dict(specs), assignment=assignment, **own)
+    return effect_over_time(result.per_user, specs, assignment=assignment, **own)
 
 
 def expected_arguments(
-    given: Namespace, options: Mapping[str, Any], rows: pd.DataFrame
+    given: Namespace, options: Given, rows: pd.DataFrame
 ) -> dict[Any, Any] | None:
     """Return the planned share of each variant from texts such as A=0.9; None without them.
 
@@ -322,9 +319,7 @@ def compact(table: pd.DataFrame) -> str:
     return text_table({head.get(name, name): shown[name].tolist() for name in names})
 
 
-def _of_result(
-    given: Namespace, result: Evaluation, tables: dict[str, pd.DataFrame]
-) -> dict[str, pd.DataFrame]:
+def _of_result(given: Namespace, result: Evaluation, tables: Tables) -> Tables:
     """Return tables that say which result was compared, also in their files."""
     folders = given.results if isinstance(given.results, list) else [given.results]
     digest = digest_of_result(*folders)
@@ -351,7 +346,7 @@ def _gate(given: Namespace, options: Given) -> Reply:
         frames |= read_files({"users": given.users}, unit, [])
     frames |= {"by": given.segment, "bounds": as_bounds(given.bounds)}
     found = gate(sides[0], sides[1], budgets, **frames, **options)
-    texts: dict[Path, str] = {}
+    texts = {}
     if given.junit is not None:
         texts[given.junit] = junit_text(found, "skipped" if given.undecided == "pass" else "error")
     if given.summary is not None:
@@ -397,7 +392,7 @@ def _rows_of_named(
         raise OptionError(f"{as_flag(flag)} {model}: the result was evaluated without --by")
     if model is None or by[0] not in frame.columns:
         return frame
-    models: pd.Series = frame[by[0]]
+    models = frame[by[0]]
     return frame[models == label(as_flag(flag).lstrip("-"), model, models)]
 
 
@@ -407,14 +402,14 @@ def read_lists(
     paths: Mapping[str, str],
     flags: Mapping[str, str],
     item_col: str | None = None,
-) -> dict[str, Any]:
+) -> Given:
     """Read the recommendations of both sides, those of the model that was named, and other files
     beside them."""
     pairs = {} if given.pred is None else pair_of(given.pred, [side.role for side in sides])
     if not paths and not pairs:
         return {}
     keys = [*sides[0].spec["user_col"], item_col or sides[0].options.get("item_col", "item_id")]
-    frames: dict[str, Any] = read_files({**paths, **pairs}, keys, [], ["score", "rank"])
+    frames: Given = read_files({**paths, **pairs}, keys, [], ["score", "rank"])
     if pairs:
         frames["pred"] = [
             _rows_of_named(given, flags[side.role], frames.pop(side.role), side.spec["by"])

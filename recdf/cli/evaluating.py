@@ -16,7 +16,6 @@ from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -36,8 +35,8 @@ from ..partitions.source import Source
 from ..publishing import PER_USER, RESULT_FILES, SUMMARY_FILE, staging_folder
 from ..tables.cells import amount
 from ..tables.findings import finding_of, findings_text
-from .arguments import as_pairs, given_files, given_options
-from .commands import Command, Given, Reply, note, plain_signs, verbose
+from .arguments import Given, as_pairs, given_files, given_options
+from .commands import Command, Reply, Tables, note, plain_signs, verbose
 from .stored_runs import with_times
 
 OPERATORS = {
@@ -115,12 +114,13 @@ def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) 
                 f"--expect {text}; expected rows, pred.rows, true.rows or rows[COLUMN=VALUE] with "
                 ">=, <= or == and a number, or models=A,B"
             )
-        role, name, value, sign = found[1] or "pred", found[2], found[3], found[4]
+        role, name, value, sign, number = found.groups()
+        role = role or "pred"
         n_rows = given.files[role]["rows"]
         if name is not None:
             counts = _counts(data, role, name)
-            n_rows = int(counts.get(value, counts.get(value.removesuffix(".0"), 0)))
-        if not OPERATORS[sign](n_rows, int(re.sub("[_,]", "", found[5]))):
+            n_rows = counts.get(value, counts.get(value.removesuffix(".0"), 0))
+        if not OPERATORS[sign](n_rows, int(re.sub("[_,]", "", number))):
             of = "" if name is None else f" with {name} {value}"
             raise Unexpected(
                 f"--{role} {getattr(given, role)} has {n_rows:,} rows{of}; --expect {text}"
@@ -261,12 +261,15 @@ def _evaluate_files(given: Namespace, scratch: Path | None) -> Reply:
         options.get("weight_col") is not None
     )
     if sources:
-        where: dict[str, Any] = {
-            "out": given.out,
-            "overwrite": given.overwrite,
-            "memory_limit": given.memory_limit,
-        }
-        result = evaluate_parquet(files["true"], files["pred"], given.metrics, **where, **options)
+        result = evaluate_parquet(
+            files["true"],
+            files["pred"],
+            given.metrics,
+            out=given.out,
+            overwrite=given.overwrite,
+            memory_limit=given.memory_limit,
+            **options,
+        )
     else:
         lists = frames["true"], frames["pred"]
         result = evaluate(*lists, given.metrics, **options)
@@ -303,9 +306,7 @@ def _is_file(name: str) -> bool:
     return is_remote(name) or bool(glob.glob(name))
 
 
-def _streamed(
-    given: Namespace, options: dict[str, Any], scratch: Path
-) -> tuple[dict[str, Any], dict[str, Source]]:
+def _streamed(given: Namespace, options: Given, scratch: Path) -> tuple[Given, dict[str, Source]]:
     """Find the files to read piece by piece, and say how many rows they have. Files that are no
     parquet files are written as such, with standard names."""
     paths = {"true": given.true, "pred": given.pred}
@@ -322,7 +323,7 @@ def _streamed(
 
 
 def read_frames_of(
-    given: Namespace, options: dict[str, Any], paths: Mapping[str, str]
+    given: Namespace, options: Given, paths: Mapping[str, str]
 ) -> dict[str, pd.DataFrame]:
     """Read `true`, `pred` and the side tables, with ids of the same types and the standard names in
     all of them."""
@@ -352,34 +353,34 @@ def _check(given: Namespace, _: Given) -> Reply:
     check_age(given)
     options = given_options(given)
     paths = given_files(given, "items", "log", "exclude")
-    frames = read_frames_of(given, options, paths)
+    frames: Given = read_frames_of(given, options, paths)
     check_expected(given, frames)
-    sides: dict[str, Any] = {name: frames[name] for name in paths}
-    found = check(frames["true"], frames["pred"], given.k, **sides, **options)
+    found = check(frames.pop("true"), frames.pop("pred"), given.k, **frames, **options)
     return _findings(found, f"nothing odd found at k = {given.k}", "", {"findings": found})
 
 
 def _audit(given: Namespace, _: Given) -> Reply:
     options = given_options(given)
-    asked: dict[str, Any] = {
-        "metrics": given.metrics or ["ndcg", "recall"],
-        "k": given.k or 10,
-        "time_col": given.time_col,
-        "cutoff": given.cutoff,
-    }
     paths = given_files(given, "train", "log", "items")
-    frames: dict[str, Any] = {
+    frames: Given = {
         name: with_times(one, given.time_col)
         for name, one in read_frames_of(given, options, paths).items()
     }
-    found = audit(frames.pop("true"), frames.pop("pred"), **asked, **frames, **options)
+    found = audit(
+        frames.pop("true"),
+        frames.pop("pred"),
+        given.metrics or ["ndcg", "recall"],
+        given.k or 10,
+        time_col=given.time_col,
+        cutoff=given.cutoff,
+        **frames,
+        **options,
+    )
     tables = {"findings": pd.DataFrame(found), "floors": found.floors}
     return _findings(found, "nothing found", f"\n\n{found.floors.to_string(index=False)}", tables)
 
 
-def _findings(
-    found: pd.DataFrame, none: str, below: str, tables: Mapping[str, pd.DataFrame]
-) -> Reply:
+def _findings(found: pd.DataFrame, none: str, below: str, tables: Tables) -> Reply:
     """Say findings, with the number of each severity below them. An error ends the command with
     code 1, and a warning where `--fail-on` names it."""
     counts = found["severity"].value_counts()

@@ -39,8 +39,8 @@ from ..off_policy.log_additions import target_from_recs
 from ..partitions.dealt_users import IMPRESSION_FILES, impressions_parquet
 from ..publishing import PER_USER, is_there, made, staging_folder
 from ..tables.cells import amount, doing
-from .arguments import BOUNDS_FLAG, as_pairs, flag, given_files, taken_by
-from .commands import ESTIMATED, Command, Given, Reply, Tables, brief_text, plain_signs, texts_and
+from .arguments import BOUNDS_FLAG, Given, as_pairs, flag, given_files, taken_by
+from .commands import ESTIMATED, Command, Reply, Tables, brief_text, plain_signs, texts_and
 from .deciding import compact, expected_arguments, metric_arguments, read_lists, sides_of_folders
 from .stored_runs import (
     ONE_RESULT,
@@ -66,7 +66,7 @@ def _interleave(given: Namespace, options: Given) -> Reply:
 
 def _interleaved(given: Namespace, options: Given) -> Reply:
     frames = frames_of_call(given, compare_interleaved, options, "log", "clicks", labels=["team"])
-    table = compare_interleaved(**frames, **{**options, "details": True})
+    table = compare_interleaved(**frames, **options)
     row = table.iloc[0]
     lines = [
         f"{amount(row['n_users'], 'user')}, {amount(row['n_clicks'], 'click')}, of which "
@@ -108,7 +108,7 @@ def _quantiles(given: Namespace, options: Given) -> Reply:
         raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
     rows = frames_of_call(given, compare_quantiles, options, "rows")["rows"]
     variants = column(rows, options.get("variant_col", "variant"), "rows")
-    options |= {"expected": expected_arguments(given, options, rows), "details": True}
+    options["expected"] = expected_arguments(given, options, rows)
     options["control"] = label("control", given.control, variants)
     tables = {}
     if given.metric:
@@ -302,8 +302,6 @@ next: recdf evaluate --true {true} --pred {pred} {flags} -m hits@10 ndcg@10"""
 
 # -- the past of a job, and of experiments
 
-COULD_SEE = "could_see: a change of this size is found within a week in 8 of 10 cases"
-
 
 def _past(given: Namespace, options: Given) -> Reply:
     tests, said = past_tests(given.results), []
@@ -319,8 +317,10 @@ def _past(given: Namespace, options: Given) -> Reply:
         for table in (changes, drift):
             names = [*table.columns[: table.columns.get_loc("n_runs")], *numbers, "verdict"]
             said.append(brief_text(table.drop(columns="remarks"), names))
-        said += [COULD_SEE] if changes["could_see"].notna().any() else []
-        said += [brief_text(gaps, ["job", "what", "last", "verdict"])] if len(gaps) else []
+        if changes["could_see"].notna().any():
+            said.append("could_see: a change of this size is found within a week in 8 of 10 cases")
+        if len(gaps):
+            said.append(brief_text(gaps, ["job", "what", "last", "verdict"]))
         tables |= {"changes": changes, "drift": drift, "gaps": gaps}
         tables["summary"] = history.summary.drop(columns="path")
     if len(tests):

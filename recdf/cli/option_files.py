@@ -47,7 +47,7 @@ def with_files(
         If a file has a key that the command has no flag for, or a value that the flag does not
         take.
     """
-    at = 1 + list(argv).index(command)
+    at = 1 + argv.index(command)
     files = Parser(prog=f"recdf {command}", add_help=False)
     add_arguments(files, {"--config FILE": "", "--project FILE": ""})
     of_files, typed = files.parse_known_args(argv[at:])
@@ -68,7 +68,7 @@ def with_files(
             word.partition("=")[0] if word.startswith("--") else word[:2] for word in so_far
         }
         seen: dict[str, str] = {}
-        found: dict[str, list[str]] = {}
+        found = {}
         for key, value in keys.items():
             name = key.replace("_", "-")
             if name not in known or (folder and name == "no-project"):
@@ -99,7 +99,7 @@ def with_files(
 
     if job is not None:
         take(f"--config {job}", _keys_of_job(job, command, commands))
-    of_job, project = dict(words), None
+    of_job, project = {*words}, None
     if not {"--no-project", "-h", "--help"} & {*typed, *words.get("no_project", [])}:
         project = _project(of_files.project)
     if project is not None:
@@ -168,7 +168,7 @@ def _keys_of_job(path: str, command: str, commands: Collection[str]) -> Mapping[
         raise OptionError(
             f"--config {path}: {beside[0]} stands outside of the tables; move it into [{command}]"
         )
-    return dict(keys[command])
+    return keys[command]
 
 
 def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:

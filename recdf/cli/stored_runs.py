@@ -37,15 +37,15 @@ from ..publishing import (
     refuse_two_runs,
     steadily,
 )
-from .arguments import BOUNDS_FLAG, as_bounds, as_pairs, flag, given_files
+from .arguments import BOUNDS_FLAG, Given, as_bounds, as_pairs, flag, given_files
 from .commands import (
     COMPARED_RESULT,
     COMPARISON_FILES,
     ESTIMATED,
     GATE_FILES,
     Command,
-    Given,
     Reply,
+    Tables,
     brief_text,
     plain_signs,
 )
@@ -89,7 +89,7 @@ def label(argument: str, text: str | None, values: pd.Series) -> Any:
     )
 
 
-def given_for_models(given: Namespace, result: Evaluation | None) -> dict[str, Any]:
+def given_for_models(given: Namespace, result: Evaluation | None) -> Given:
     """Return what a leaderboard and a report are told of the models of a result: the baseline,
     segments, cheap labels and bounds."""
     by, baseline, segments = [] if result is None else result.spec["by"], given.baseline, None
@@ -98,7 +98,7 @@ def given_for_models(given: Namespace, result: Evaluation | None) -> dict[str, A
     if given.segments is not None and result is None:
         segments = read_files({"segments": given.segments}, [], [])["segments"]
     elif given.segments is not None and result is not None:
-        keys = list(result.spec["user_col"])
+        keys = result.spec["user_col"]
         segments = read_beside(given.segments, file_of_rows(given.results[0]), keys, [])
     return {
         "baseline": baseline,
@@ -131,7 +131,7 @@ def given_roles(given: Namespace) -> Roles:
                 "--plan names the roles of the metrics; leave out --role and --guardrail"
             )
         return read_plan(given.plan)
-    roles: dict[str, Any] = as_pairs("--role", given.role, "a metric and its role, as ctr=success")
+    roles = as_pairs("--role", given.role, "a metric and its role, as ctr=success")
     margins = given_margins(given)
     for name, role in roles.items():
         if role == "guardrail":
@@ -151,7 +151,7 @@ def given_margins(given: Namespace) -> dict[str, Any]:
     return margins
 
 
-def decided(table: pd.DataFrame, roles: Roles, ran: dict[str, Any]) -> dict[str, pd.DataFrame]:
+def decided(table: pd.DataFrame, roles: Roles, ran: Given) -> Tables:
     """Return the decision and what each role says, if there are roles."""
     if not roles:
         return {}
@@ -196,27 +196,26 @@ def with_times(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
 def frames_of_call(
     given: Namespace,
     function: Callable[..., Any],
-    options: Mapping[str, Any],
+    options: Given,
     *roles: str,
     labels: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> Given:
     """Read the files of a call. Which columns are ids and which are labels, the options of the
     function say."""
     defaults = {
         name: one.default for name, one in inspect.signature(function).parameters.items()
-    } | dict(options)
+    } | options
 
     def columns(*names: str) -> list[str]:
         found = (one for name in names for one in as_columns(defaults.get(name)))
         return list(dict.fromkeys(found))
 
-    frames = read_files(
+    return read_files(
         {role: getattr(given, role) for role in roles},
         columns("unit_col", "user_col", "item_col"),
         [*columns("variant_col", "columns", "cluster", "strata", "by"), *labels],
         ["score", "rank"],
     )
-    return dict(frames)
 
 
 # ------------------------------------------------------------------------------------------
@@ -247,7 +246,6 @@ FILE_OF_RUN = {
 # Tables that a run of an experiment writes beside its effects; of several runs they are left out,
 # since they would not say whose they are.
 OF_EXPERIMENT = ("health", "over_time")
-FLAGS_OF_DATA = ("--exposure", "--log", "--position")  # no run wrote them: links are followed
 
 
 def _report(given: Namespace, options: Given) -> Reply:
@@ -273,9 +271,7 @@ def _report(given: Namespace, options: Given) -> Reply:
         several += there.values() or [path]
     stems = [path.stem for path in several]
     named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in several}
-    tables: dict[str, Any] = dict(
-        _read_all(paths | {f"experiment {name}": path for name, path in named.items()})
-    )
+    tables: Given = _read_all(paths | {f"experiment {name}": path for name, path in named.items()})
     effects = {name: tables.pop(f"experiment {name}") for name in named}
     if effects:
         tables["experiment"] = effects if len(effects) > 1 else next(iter(effects.values()))
@@ -338,7 +334,8 @@ def _read_beside(name: str, path: Path) -> pd.DataFrame:
     """Read a table beside the result; the first word of its name is its flag."""
     name = flag(name.split()[0])
     try:
-        return read_table(path.resolve() if name in FLAGS_OF_DATA else path)
+        of_data = ("--exposure", "--log", "--position")  # no run wrote them: links are followed
+        return read_table(path.resolve() if name in of_data else path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{name} {path}: no such file") from None
     except DataError as error:
@@ -352,8 +349,6 @@ def _read_beside(name: str, path: Path) -> pd.DataFrame:
 DEMO_FOLDER = "recdf-demo"
 DEMO_FRAMES = ("true", "pred", "log", "users", "items", "assignment", "shown")
 DEMO_FILES = [*RESULT_FILES, *(f"{name}.parquet" for name in DEMO_FRAMES), "report.html"]
-DEMO_METRICS = ["ndcg", "recall", "hitrate", "mrr", "revenue", "coverage"]
-DEMO_K = [5, 10, 20]
 
 
 def _demo(given: Namespace, _: Given) -> Reply:
@@ -363,7 +358,13 @@ def _demo(given: Namespace, _: Given) -> Reply:
     refuse_files(files, overwrite)
     shop = sample_shop()
     result = evaluate(
-        shop.true, shop.pred, DEMO_METRICS, DEMO_K, by="model", value_col="value", items=shop.items
+        shop.true,
+        shop.pred,
+        ["ndcg", "recall", "hitrate", "mrr", "revenue", "coverage"],
+        [5, 10, 20],
+        by="model",
+        value_col="value",
+        items=shop.items,
     )
     joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])

@@ -171,7 +171,7 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
     ceiling."""
     rows, weight, units = [], asked.call.options.weight_name, [asked.keys[0]]
     for by, mine in asked.rows_by(lists).items():
-        own, n = lists[mine], int(mine.sum())
+        own, n = lists[mine], mine.sum()
         weights = None if weight is None else own[weight].to_numpy(float)
         for request, metric in zip(asked.call.requests, asked.call.columns, strict=True):
             value, said = asked.mean(own, metric), []
@@ -186,7 +186,7 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
                     own[units].assign(d=gain), [], ["d"], {}, CONFIDENCE, units, weights
                 )
                 columns = ["value", "ci_low", "ci_high", "n_users"]
-                diff, low, high, n_users = of_gain[columns].to_numpy(float)[0].tolist()
+                diff, low, high, n_users = of_gain[columns].to_numpy(float)[0]
                 if np.isnan(low) and n_users > 1:  # equal differences, which have no interval
                     low = high = diff
                 word = f"below {level}" if high < 0 else f"at {level}" if low <= 0 else ""
@@ -251,7 +251,7 @@ def _add_leaks(
                 # A random order of the catalogue hits each cold row of true once in n_items.
                 of_cold = pairs.users["true"][marks["true_cold"][1]]
                 n_cold = np.bincount(of_cold, minlength=pairs.n_users)
-                chance = float((n_cold[pairs.users["pred"][own]] / pairs.n_items).sum())
+                chance = (n_cold[pairs.users["pred"][own]] / pairs.n_items).sum()
                 if not beyond_chance(len(rows), chance):
                     severity = "info"
                     effect = (
@@ -271,7 +271,7 @@ def _with_and_without(
 ) -> str:
     """Write a metric with and without a finding, and of how many lists; of few it is no number."""
     n, left = (
-        int(lists[name].notna().sum()) if name in lists else 0
+        lists[name].notna().sum() if name in lists else 0
         for name in (metric, f"{metric} without {key}")
     )
     form = form_of(value, without, half=(value - without) / 2)

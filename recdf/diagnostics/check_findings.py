@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ from ..inputs.true_and_pred import (
 from ..matching.lists import Matched
 from ..metrics.call import Call
 from ..metrics.compute import label_frame
-from ..tables.findings import FINDING_COLUMNS, Findings, Severity, row_objects
+from ..tables.findings import FINDING_COLUMNS, Findings, Severity, row_names, row_objects
 from .levels import matched_quietly
 
 # ------------------------------------------------------------------------------------------
@@ -119,13 +119,13 @@ class ListFindings(Findings):
 def parts_by(matched: Matched) -> Iterator[tuple[str, np.ndarray]]:
     """Return every recommender by its label with its lists; all lists without a name where there is
     no `by`."""
-    for code, values in enumerate(matched.by.astype(object).to_numpy().tolist()):
-        yield " · ".join(map(str, values)), matched.list_by == code
+    for code, name in enumerate(row_names(matched.by)):
+        yield name, matched.list_by == code
 
 
 def labels_where(matched: Matched, where: np.ndarray) -> list[Any]:
     """Return the keys of the first lists for which `where` is true."""
-    keys = label_frame(matched).drop(columns=list(matched.by.columns))
+    keys = label_frame(matched).drop(columns=matched.by.columns)
     return row_objects(keys.take(np.flatnonzero(where)[:5]))
 
 
@@ -259,13 +259,13 @@ def _check_common(
         found.of_rows("never_recommended", words, "info", lost, some, effect)
     silent = labels.notna().all(axis=1).to_numpy(copy=True)
     silent[recommender[common[theirs]]] = False
+    names = row_names(labels)
     for place in np.flatnonzero(silent).tolist():
         (values,) = row_objects(labels.iloc[[place]])
-        name = " · ".join(map(str, values if isinstance(values, tuple) else [values]))
         effect = f"every list of {', '.join(map(str, labels.columns))} = {values!r} scores 0"
         count, words = np.count_nonzero(recommender == place), f"no {what} in common"
         size = len(recommender)
-        found.add("nothing_in_common", words, "error", count, size, [values], effect, name)
+        found.add("nothing_in_common", words, "error", count, size, [values], effect, names[place])
     return True
 
 
@@ -280,7 +280,7 @@ def _check_look_alikes(
     theirs = plain.filter(pa.array(alone[1]))
     alike = alone[0] & pc.is_in(plain, theirs).to_numpy(zero_copy_only=False)
     if alike.any():
-        first = int(alike.argmax())
+        first = alike.argmax()
         other = labels.filter(pa.array(alone[1]))[theirs.index(plain[first]).as_py()]
         found.of_rows(
             "look_alike_ids",
@@ -329,7 +329,7 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
     bad, n = ~np.isfinite(gain) | (gain < 0), len(gain)
     words, some = "negative, null or infinite relevance", gain[bad][:5].tolist()
     found.of_rows("bad_relevance", words, "error", bad, some, "evaluate raises")
-    found.refused_numbers |= bool(bad.any())
+    found.refused_numbers |= bad.any()
     if found.parts or bad.any() or n < 2:
         return
     if gain.min() == gain.max():
@@ -448,7 +448,7 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
         count = matched.counts.get(f"{role}_duplicates", 0)
         if not count and not found.parts:
             continue
-        rows, repeated = frame[names], np.full(len(frame), bool(count))
+        rows, repeated = frame[names], np.full(len(frame), count > 0)
         if count and data.options.judged_only:  # other rows are dropped as well
             repeated = rows.duplicated().to_numpy()
         elif count:
@@ -488,7 +488,7 @@ def check_sampled(found: ListFindings, matched: Matched) -> None:
         n = served.sum()
         if n < MANY_LISTS or n_items <= matched.n_pred[served].max():
             continue
-        usual = int(np.bincount(others[served]).argmax())
+        usual = np.bincount(others[served]).argmax()
         alike = served & (lists.n_hits == matched.n_true) & (others == usual)
         even = len(counts) and counts.var() < EVEN * counts.mean()
         few = FEW_OTHERS if even and (matched.n_true[alike] == 1).all() else MANY_OTHERS
@@ -508,13 +508,6 @@ def check_sampled(found: ListFindings, matched: Matched) -> None:
 
 # If a larger share of the recommendations is in the user's log already, the finding is a warning.
 MANY_SEEN = 0.05
-
-AGAIN = "they can be right only where users want again what they had"
-LEAK = (
-    "train and test overlap, or users want again what they had: a model that leaves out seen items "
-    "cannot hit them"
-)
-UNORDERED: Final[Mapping[str, Any]] = {"by": None, "score_col": False, "rank_col": None}
 
 
 def forgiving(options: Options) -> Options:
@@ -553,8 +546,23 @@ def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
     if name is not None:
         true = true[gains(read_relevance(true, name, data.options), data.options) > 0]
     for code, frame, k, options, what, effect in (
-        ("pred_seen", data.pred, data.k, plain, "recommendations", AGAIN),
-        ("true_seen", true[data.pair], None, plain.updated(**UNORDERED), "relevant items", LEAK),
+        (
+            "pred_seen",
+            data.pred,
+            data.k,
+            plain,
+            "recommendations",
+            "they can be right only where users want again what they had",
+        ),
+        (
+            "true_seen",
+            true[data.pair],
+            None,
+            plain.updated(by=None, score_col=False, rank_col=None),
+            "relevant items",
+            "train and test overlap, or users want again what they had: a model that leaves out "
+            "seen items cannot hit them",
+        ),
     ):
         # The log may have no user of these lists.
         with (
@@ -563,7 +571,7 @@ def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
         ):
             seen, shown = known.at(k).n_hits, known.at(k).n_shown
             for by, own in parts_by(known):
-                n, n_seen = int(shown[own].sum()), seen[own].sum()
+                n, n_seen = shown[own].sum(), seen[own].sum()
                 words = f"{what} already in the log"
                 severity: Severity = "warning" if n_seen > MANY_SEEN * n else "info"
                 some = labels_where(known, own & (seen > 0))

@@ -125,12 +125,12 @@ def compare_conventions(
         )
     for record in records:  # a wrong option is no refusal of data
         Call.from_arguments(compare_conventions, {**options, "like": record})
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     with ExitStack() as stack, Progress(len(requests), "compare_conventions") as progress:
         measure = _Measure((true, pred), options, sides, stack)
         for request in requests:
             metric, at = request.metric.name, k if request.k is None else request.k
-            base, start = None, float("nan")
+            base, start = None, np.nan
             for record in records:
                 if metric not in record.metrics:
                     continue
@@ -166,15 +166,14 @@ class _Measure:
         request, key = find(metric).request({}, k, options), self._key(record)
         if request.per == "item":  # one number for all lists
             table = evaluate(*self.frames, metric, k, **{**self.sides, **arguments}).summary
-            value, n, n_undefined = table[["value", "n", "n_undefined"]].to_numpy(float)[0]
-            return float(value), int(n), int(n_undefined)
+            return table[["value", "n", "n_undefined"]].to_numpy(float)[0]
         if key not in self.matched:
             call = Call(options, given=self.sides)
             self.matched[key] = self.stack.enter_context(call.match(*self.frames))
         found = next(iter(defined_values(self.matched[key], request, options).values()))
         values = settle_undefined(found, request, options)
-        n = int(np.count_nonzero(~np.isnan(values)))
-        return mean(values, self.matched[key].weight), n, int(np.isnan(found).sum())
+        n = int((~np.isnan(values)).sum())
+        return mean(values, self.matched[key].weight), n, np.isnan(found).sum()
 
     def n_lists(self, record: Convention) -> int:
         """Return the number of lists by a convention; 0 if its options refuse the frames."""
@@ -213,7 +212,7 @@ def _single_changes(
 ) -> list[tuple[str, Convention]]:
     """Return copies of `base` with one setting of `other` each, and a description of the
     setting."""
-    changes: list[tuple[str, dict[str, Any]]] = []
+    changes = []
     for name, words in OF_FRAMES.items():
         own = getattr(other, name)
         if own != getattr(base, name):

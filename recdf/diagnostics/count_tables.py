@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from statistics import NormalDist
 from typing import Any, Unpack
 
 import numpy as np
@@ -30,6 +29,7 @@ from ..matching.hits import ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..metrics.compute import label_frame
+from ..stats.numbers import normal_quantile, undefined_is_nan
 from ..stats.shares import wilson
 
 
@@ -229,8 +229,8 @@ def position_table(
         for count, cells in counts.items():
             table[count] = np.bincount(cells, minlength=n_by * len(values))
     table["hit_rate"] = rate = ratio(table["hits"], table["shown"])
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-    with np.errstate(invalid="ignore", divide="ignore"):  # a position without items has no rate
+    z = normal_quantile((1 + CONFIDENCE) / 2)
+    with undefined_is_nan():  # a position without items has no rate
         low, high = wilson(rate, table["shown"].to_numpy(), z)
     return table.assign(ci_low=low.clip(0), ci_high=high.clip(None, 1))
 

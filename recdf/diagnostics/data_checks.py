@@ -34,7 +34,7 @@ from ..metrics.call import Call, check_k
 from ..metrics.compute import compute, mean
 from ..metrics.metric import find
 from ..progress import Progress
-from ..tables.findings import Findings, Severity
+from ..tables.findings import Findings, Severity, row_names
 from .check_findings import (
     MANY_SEEN,
     Data,
@@ -49,7 +49,6 @@ from .check_findings import (
     check_side,
     check_unused_numbers,
     forgiving,
-    parts_by,
     read_checked_ids,
 )
 from .levels import matched_quietly
@@ -336,10 +335,7 @@ def _in_list_order(data: Data, matched: Matched, name: str | None) -> np.ndarray
 def list_of_places(matched: Matched) -> np.ndarray:
     """Return the list of each place; lists may stand in any order."""
     order = np.argsort(matched.start, kind="stable")
-    found: np.ndarray = matched.derived(
-        "list of places", lambda: np.repeat(order, matched.n_pred[order])
-    )
-    return found
+    return matched.derived("list of places", lambda: np.repeat(order, matched.n_pred[order]))
 
 
 def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:
@@ -474,7 +470,7 @@ def findings_of_parts(found: ListFindings) -> pd.DataFrame:
 # compared over time.
 
 
-AT_SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
+AT_SHARES = np.array([0.01, 0.1, 0.5, 0.9, 0.99])
 
 
 @takes_options()
@@ -523,7 +519,7 @@ def data_profile(
     frame = as_frame(pred, "pred", call.options.user_col, item_col)
     with call.match(true, frame) as matched:
         n_models = len(matched.by)
-        names = [name for name, _ in parts_by(matched)]
+        names = row_names(matched.by)
         n_places, place_list = len(matched.item), list_of_places(matched)
         model, shown = matched.list_by[place_list], matched.n_pred > 0
         in_true = matched.true_list >= 0
@@ -533,9 +529,7 @@ def data_profile(
         rows = matched.rows(np.arange(n_places))
 
         def each(of: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
-            return np.bincount(of if where is None else of[where], minlength=n_models).astype(
-                np.float64
-            )
+            return np.bincount(of, where, n_models)
 
         found = {
             "rows_pred": each(model),
@@ -552,7 +546,7 @@ def data_profile(
         found["unknown_items"] = ratio(each(model, outside), found["rows_pred"])
     if score_col in frame.columns:
         scores = pd.Series(read_numbers(frame[score_col], f"pred[{score_col!r}]")[rows])
-        levels = scores.groupby(model).quantile(np.array(AT_SHARES)).unstack()
+        levels = scores.groupby(model).quantile(AT_SHARES).unstack()
         levels = levels.reindex(index=range(n_models), columns=AT_SHARES)
         found |= {f"score_q{round(100 * q):02d}": levels[q].to_numpy() for q in AT_SHARES}
     values = np.column_stack(list(found.values()))

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +33,7 @@ from ..judge.users import ModelRows, read_model_rows
 from ..judge.verdict import sentence
 from ..metrics.strings import request_of
 from ..publishing import publish_text
+from ..stats.numbers import normal_quantile
 from ..stats.shares import CHANCE_SEEN
 from ..tables.cells import (
     ReportTable,
@@ -59,7 +59,6 @@ PASS: Final = "pass"
 FAIL: Final = "fail"
 UNDECIDED: Final = "undecided"
 PASS_BUT_WORSE, NOT_GATED = "pass_but_worse", "not_gated"  # effects of rows alone
-GateVerdict = Literal["pass", "fail", "undecided"]
 # What is shown of the table, and the columns of the checks, of which `found` is a word of
 # `checks_table`.
 GATE_COLUMNS = (
@@ -112,7 +111,7 @@ class Gate(ShownResult):
     checks: pd.DataFrame
 
     @property
-    def verdict(self) -> GateVerdict:
+    def verdict(self) -> Literal["pass", "fail", "undecided"]:
         """Fail if any row fails; else undecided if any is, or if no row is gated; else pass."""
         found = set(self.table["effect"])
         return (
@@ -233,11 +232,10 @@ class Gate(ShownResult):
         """Say which change each budget that was met by a t bound would have shown in 8 of 10
         tests."""
         met = self._asked["effect"].isin([PASS, PASS_BUT_WORSE]) & (self._asked["bound"] == "t")
-        normal = NormalDist().inv_cdf
         seen = []
         for row in self._asked[met].to_dict("records"):
             reach = abs(row["change"] - row["provable"])
-            least = reach * (1 + normal(CHANCE_SEEN) / normal(1 - row["alpha"]))
+            least = reach * (1 + normal_quantile(CHANCE_SEEN) / normal_quantile(1 - row["alpha"]))
             worse = least if row["better"] == "smaller" else -least
             seen.append(f"{_where(row)} {estimated(worse, sign='+%' if row['relative'] else '+')}")
         words = f"Losses that would have been seen in 8 of 10 tests: {_first_of(seen)}."
@@ -279,7 +277,7 @@ def junit_text(found: Gate, undecided: Literal["error", "skipped"]) -> str:
         else:
             xml.SubElement(case, "system-out").text = said
     xml.indent(suites)
-    text: str = xml.tostring(suites, encoding="utf-8", xml_declaration=True).decode()
+    text = xml.tostring(suites, encoding="utf-8", xml_declaration=True).decode()
     return f"{text}\n"
 
 
@@ -340,8 +338,7 @@ class Side(NamedTuple):
     @property
     def options(self) -> Mapping[str, Any]:
         """The options of the evaluation."""
-        options: Mapping[str, Any] = self.spec.get("options", {})
-        return options
+        return self.spec.get("options", {})
 
     def recorded(self, metric: str, what: str) -> Any:
         """What is recorded of a metric, such as its k; None if nothing is."""
@@ -360,8 +357,9 @@ def read_side(role: str, given: Any, names: Collection[str] | None = None) -> Si
         given = read_parquet(given)
     per_user, spec = getattr(given, "per_user", given), getattr(given, "spec", None)
     if names is not None and engine_of(per_user) is not None:
-        of_lists = {*(spec or {}).get("by", []), *(spec or {}).get("user_col", []), "user_id"}
-        used = {*names, *of_lists, "n_true", str((spec or {}).get("weight"))}
+        known = spec or {}
+        of_lists = {*known.get("by", []), *known.get("user_col", []), "user_id"}
+        used = {*names, *of_lists, "n_true", str(known.get("weight"))}
         per_user = needed_frame(
             per_user, role, lambda head: [name for name in head.columns if name in used]
         )
@@ -423,7 +421,7 @@ def data_checks(sides: Sequence[Side], runs: ModelRows, metrics: Iterable[str]) 
         metric: [side.recorded(metric, "definition") for side in sides] for metric in metrics
     }
     facts = facts_of(sides[0].spec, sides[1].spec, definitions)
-    pairs: dict[str, Pair] = {name: (one.own, one.base) for name, one in facts.items()}
+    pairs = {name: (one.own, one.base) for name, one in facts.items()}
     truth = [side.spec.get("truth") for side in sides]
     if all("n_true" in side.per_user.columns for side in sides):
         both = runs.table("n_true")
@@ -458,10 +456,10 @@ def look_at_frames(
     if true is None:
         raise OptionError("⟦pred=⟧ needs ⟦+true=⟧, the truth that both sides were evaluated on")
     item_col = sides[0].options.get("item_col", "item_id")
-    options: Any = {"user_col": keys[0] if len(keys) == 1 else list(keys), "item_col": item_col}
+    options = {"user_col": keys[0] if len(keys) == 1 else list(keys), "item_col": item_col}
     judged = column(as_frame(true, "true", **options), item_col, "true")
-    found: list[Side] = []
-    shares: list[dict[str, float]] = []
+    found = []
+    shares = []
     for side in sides:
         frame = as_frame(lists[side.role], f"pred of the {side.role}", **options)
         own = {
@@ -474,7 +472,7 @@ def look_at_frames(
         per_user = side.per_user.merge(of_list, on=list(keys), how="left")
         found.append(side._replace(per_user=per_user))
     sampled = [f"sampled in {one.get('sampled', 0):.0%} of the lists" for one in shares]
-    pairs: dict[str, Pair] = {"candidates": (*sampled, any("sampled" in one for one in shares))}
+    pairs = {"candidates": (*sampled, any("sampled" in one for one in shares))}
     if log is not None:
         seen = [one.get("pred_seen", 0.0) for one in shares]
         pairs["seen items"] = (
@@ -566,7 +564,7 @@ def _segment_of_lists(runs: ModelRows, name: str) -> tuple[Codes, Any]:
     segments."""
     try:
         read = [
-            column(frame, name, str(role))
+            column(frame, name, role)
             for role, (_, frame) in zip(runs.models, runs.parts, strict=True)
         ]
     except ColumnError as error:

@@ -70,7 +70,6 @@ from .gate_records import (
 NO_DIFFERENCE = 1e-12  # differences up to this share of the largest value are rounding
 
 Worst = Literal["pass", "undecided", "fail"]
-Looks = Literal["once", "any"]
 
 
 class _Settings(NamedTuple):
@@ -86,7 +85,7 @@ class _Settings(NamedTuple):
     definitions: Mapping[str, str]
     declared: Mapping[str, MetricBounds]
     users: pd.DataFrame | None
-    units: Sequence[str]
+    units: list[str]
     weight: str | None
     uneven: bool
 
@@ -101,7 +100,7 @@ def gate(
     alpha: Share = 0.05,
     correction: Correction = "holm",
     min_lists: Natural = FEW_LISTS,
-    looks: Looks | None = None,
+    looks: Literal["once", "any"] | None = None,
     worst: Worst = "pass",
     user_col: Columns | None = None,
     unit_col: Columns | None = None,
@@ -344,10 +343,10 @@ def _gate_row(
     elif better == "larger" and zero_is_worst(budget.metric):
         worst = 0.0
     both, lacks = _both_sides(table, lists, worst)
-    n_only_baseline, n_only_candidate = lacks.sum(axis=1).tolist()
+    n_only_baseline, n_only_candidate = lacks.sum(axis=1)
     mean_candidate, mean_baseline = runs.mean(both[0]), runs.mean(both[1])
     change = _change_of_units(both, budget, values, better, runs, settings)
-    labelled: dict[str, Any] = {}
+    labelled = {}
     if all(cheap_column(budget.metric) in frame.columns for _, frame in runs.parts):
         of_cheap, _ = _both_sides(runs.table(cheap_column(budget.metric)), lists, worst)
         means, found = powered_pair(
@@ -386,8 +385,8 @@ def _gate_row(
         "relative": budget.relative,
         "provable": high if change.smaller else low,
         "n_users": change.n,
-        "n_lists": int(np.count_nonzero(~np.isnan(both[0]))),
-        "n_differ": int(np.count_nonzero(np.abs(change.gain) > rounding * change.weight)),
+        "n_lists": np.count_nonzero(~np.isnan(both[0])),
+        "n_differ": np.count_nonzero(np.abs(change.gain) > rounding * change.weight),
         "n_only_candidate": n_only_candidate,
         "n_only_baseline": n_only_baseline,
         "p_pass": math.nan,
@@ -402,8 +401,8 @@ def _gate_row(
         "reason": "",
     }
     if settings.uneven and change.n:
-        most = float(change.weight.max())
-        of_lists = f"{most:,.0f} list{'s' * (most != 1)}, the most that was seen"
+        most = change.weight.max()
+        of_lists = f"{amount(most, 'list')}, the most that was seen"
         of_weight = f"a weight of {brief(most)}, the largest that was seen"
         row["unseen_weight"] = _unseen_weight(segment, value, most, settings)
         if math.isnan(row["unseen_weight"]):
@@ -460,10 +459,10 @@ def _unseen_weight(segment: str, value: str, most: float, settings: _Settings) -
     if users is None or (segment and segment not in users):
         return math.nan
     own = users[users[segment].astype(str) == value] if segment else users
-    (unit,), _ = key_codes([("users", own)], list(settings.units))
+    (unit,), _ = key_codes([("users", own)], settings.units)
     weight = None if settings.weight is None else read_weight(own, "users", settings.weight)
     total = np.bincount(unit, weight)
-    return float(total[total > most * (1 + 1e-12)].sum() / max(total.sum(), 1e-300))
+    return total[total > most * (1 + 1e-12)].sum() / max(total.sum(), 1e-300)
 
 
 def _both_sides(table: Floats, lists: Mask | bool, worst: float) -> tuple[Floats, Mask]:
@@ -510,7 +509,7 @@ def _judged(runs: ModelRows, settings: _Settings) -> dict[str, str]:
     than its number.
     """
     (_, own_frame), (_, base_frame) = runs.parts
-    found: dict[str, str] = {}
+    found = {}
     for name in [
         one
         for one in own_frame.columns
@@ -572,7 +571,7 @@ def powered_change(change: Change, both: Floats, cheap: Floats, runs: ModelRows)
     sign = -1 if change.smaller else 1
     y, f = (sign * (one[0] - one[1]) for one in (both, cheap))
     of_base = (both[1], cheap[1]) if change.relative else (0 * y + 1, 0 * f + 1)
-    judged = np.asarray((runs.table(JUDGED) > 0).any(axis=0))
+    judged = np.any(runs.table(JUDGED) > 0, axis=0)
     gains, scales = (
         labelled_units(one, other, judged, runs.weights, runs.unit_of_list)
         for one, other in ((y, f), of_base)
@@ -583,7 +582,7 @@ def powered_change(change: Change, both: Floats, cheap: Floats, runs: ModelRows)
 
 def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
     """Return the columns that name a list in both tables."""
-    own = [list(side.spec.get("user_col", [])) for side in sides]
+    own = [side.spec.get("user_col", []) for side in sides]
     if not user_col and all(own) and own[0] != own[1]:
         raise OptionError(
             f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Annotated, Any
 
@@ -375,7 +375,7 @@ def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, Any, Any]
     last night that has them and the newest."""
     dates = np.sort(rows["date"].unique())[-RECENT_RUNS - 1 :]
     recent = rows[rows["date"] >= dates[0]]
-    gone: set[tuple[Any, ...]] = set()
+    gone = set()
     for keys in (names, [*names, "column"]):
         if not keys:
             continue
@@ -384,7 +384,7 @@ def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, Any, Any]
             labels = key if isinstance(key, tuple) else (key,)
             if labels[: len(names)] in gone:
                 continue
-            gone |= {labels} if keys == names else set()
+            gone.add(labels)
             named = zip([*names, ""], labels, strict=False)
             what = ", ".join(f"{name} {label}".strip() for name, label in named)
             yield what, day, dates[-1]
@@ -416,7 +416,7 @@ def _of_series(
     """Return what is said of a series as a whole, and what is said of each of its changes."""
     dates, values = nights["date"].tolist(), nights["value"].to_numpy(np.float64)
     of_data = "quantity" in nights.columns
-    counted = of_data and bool((values > 1).all())
+    counted = of_data and (values > 1).all()
     own = np.log(values) if counted else values
     day = nights["date"].dt.day_of_week.to_numpy() if weekly else np.zeros(len(values), np.int64)
     se = np.zeros(len(own)) if of_data else nights["se"].to_numpy(np.float64, na_value=0.0)
@@ -427,9 +427,9 @@ def _of_series(
         "few_runs": len(values) < LEAST_NIGHTS,
         "not_independent": series.alike != "",
         "definition_changed": unlike != "",
-        "outlier_night": bool(apart),
+        "outlier_night": apart,
     }
-    back = (lambda number: float(np.expm1(number))) if counted else float
+    back = np.expm1 if counted else float
     far_off = not of_data and abs(apart.get(dates[-1], 0.0)) > NEWEST_APART
     begins = [0, *(change.begins for change in series.changes), len(values)]
     whole = {
@@ -443,14 +443,43 @@ def _of_series(
             f"{day:%Y-%m-%d} ({off:+.0f} sd)" for day, off in list(apart.items())[-MOST_APART:]
         ),
         "unlike": unlike,
-        "better": None if of_data else better_of(str(nights["column"].iloc[0])),
+        "better": None if of_data else better_of(nights["column"].iloc[0]),
         "effect": "far_off" if far_off else "none",
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
-    return whole, [
-        _change_row(change, first, end, whole, (dates, values, own), back, of_data)
-        for change, first, end in zip(series.changes, begins, begins[2:], strict=False)
-    ]
+
+    def of_change(change: LevelChange, first: int, end: int) -> dict[str, Any]:
+        """Return what is said of one change between the nights `first` and `end`."""
+        at, last = change.begins, change.ends or end
+        diff, ended = own[at:last].mean() - own[first:at].mean(), change.ends is not None
+        way, effect = "higher" if diff > 0 else "lower", "drifted" if of_data else "changed"
+        if whole["better"]:
+            effect = "better" if (diff > 0) == (whole["better"] == "larger") else "worse"
+        days = (pd.DatetimeIndex(dates[first:end]) - dates[first]).days.to_numpy()
+        slope = np.polyfit(days, own[first:end], 1)[0] if change.drifts else np.nan
+        said = {
+            "early": change.sure is None and not ended,
+            "line_fits": change.drifts,
+            "back": ended,
+        }
+        return {
+            "changed": dates[at],
+            "found": dates[change.found],
+            "sure": pd.NaT if change.sure is None else dates[change.sure],
+            "until": dates[last - 1] if ended else pd.NaT,
+            "before": values[first:at].mean(),
+            "after": values[at:last].mean(),
+            "diff": back(diff),
+            "per_month": back(slope * 365.25 / 12),
+            "e_value": np.exp(min(change.log_evidence, 700.0)),
+            "way": way,
+            "effect": whole["effect"] if ended else "drifts" if change.drifts else effect,
+            "remarks": by_rank(
+                [*codes_of(whole["remarks"]), *(code for code, holds in said.items() if holds)]
+            ),
+        }
+
+    return whole, [*map(of_change, series.changes, begins, begins[2:])]
 
 
 def _words_of_unlike(nights: pd.DataFrame) -> str:
@@ -461,43 +490,3 @@ def _words_of_unlike(nights: pd.DataFrame) -> str:
         days = first if first == last else f"{first} to {last}"
         words.append(f"{len(some)} night{'s' * (len(some) > 1)} ({days}) with {how}")
     return "; ".join(words)
-
-
-def _change_row(
-    change: LevelChange,
-    first: int,
-    end: int,
-    whole: dict[str, Any],
-    nights: tuple[list[Any], np.ndarray, np.ndarray],
-    back: Callable[[float], float],
-    of_data: bool,
-) -> dict[str, Any]:
-    """Return what is said of one change between the nights `first` and `end`."""
-    (dates, values, own), at, last = nights, change.begins, change.ends or end
-    diff, ended = float(own[at:last].mean() - own[first:at].mean()), change.ends is not None
-    way, effect = "higher" if diff > 0 else "lower", "drifted" if of_data else "changed"
-    if whole["better"]:
-        effect = "better" if (diff > 0) == (whole["better"] == "larger") else "worse"
-    days = (pd.DatetimeIndex(dates[first:end]) - dates[first]).days.to_numpy()
-    slope = float(np.polyfit(days, own[first:end], 1)[0]) if change.drifts else np.nan
-    said = {
-        "early": change.sure is None and not ended,
-        "line_fits": change.drifts,
-        "back": ended,
-    }
-    return {
-        "changed": dates[at],
-        "found": dates[change.found],
-        "sure": pd.NaT if change.sure is None else dates[change.sure],
-        "until": dates[last - 1] if ended else pd.NaT,
-        "before": values[first:at].mean(),
-        "after": values[at:last].mean(),
-        "diff": back(diff),
-        "per_month": back(slope * 365.25 / 12),
-        "e_value": float(np.exp(min(change.log_evidence, 700.0))),
-        "way": way,
-        "effect": whole["effect"] if ended else "drifts" if change.drifts else effect,
-        "remarks": by_rank(
-            [*codes_of(whole["remarks"]), *(code for code, holds in said.items() if holds)]
-        ),
-    }

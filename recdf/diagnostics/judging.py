@@ -182,7 +182,7 @@ def label_agreement(
     found = []
     for g in range(-1, len(groups) if names else 0):
         own = part[rows[0]] == g if g >= 0 else np.ones(len(x), bool)
-        n_not_paired = int((part == g).sum() if g >= 0 else len(part)) - int(own.sum())
+        n_not_paired = ((part == g).sum() if g >= 0 else len(part)) - own.sum()
         row = _agreement(x[own], y[own], user[own], n_not_paired, level, confidence)
         for grade in np.unique(x):
             is_x, is_y = x[own] == grade, y[own] == grade
@@ -200,7 +200,7 @@ def _labels(frame: pd.DataFrame, role: str, name: str, min_relevance: float | No
     """Return grades, or whether labels reach a grade as 1 and 0."""
     values = read_values(frame, name, role)
     if min_relevance is not None:
-        return np.asarray(values >= min_relevance, np.float64)
+        return (values >= min_relevance).astype(float)
     if (grades := len(np.unique(values))) > MOST_GRADES:
         raise DataError(
             f"{role}[{name!r}] has {grades:,} different labels, such as {values[0]}; round them to "
@@ -216,21 +216,21 @@ def _agreement(
 ) -> dict[str, float]:
     """Return one row of the table, without its labels."""
     n, n_users = len(x), len(np.unique(user))
-    row: dict[str, float] = dict.fromkeys(AGREEMENT, np.nan)
+    row = dict.fromkeys(AGREEMENT, np.nan)
     row |= {"n_pairs": n, "n_users": n_users, "n_not_paired": n_not_paired}
     if not n:
         return row
-    bias = float((y - x).mean())
+    bias = (y - x).mean()
     # Each value, and what each pair adds to it.
-    measured: dict[str, tuple[float, Floats]] = {"bias": (bias, y - x - bias)}
+    measured = {"bias": (bias, y - x - bias)}
     together = np.concatenate([x, y])
     _, of_grade, counts = np.unique(together, return_inverse=True, return_counts=True)
-    unequal = np.asarray(x != y, np.float64)
-    row["equal"] = 1 - float(unequal.mean())
+    unequal = (x != y).astype(float)
+    row["equal"] = 1 - unequal.mean()
     if len(counts) > 1:  # with one grade chance leaves no disagreement
-        of_x, of_y = (np.bincount(own, minlength=len(counts)) / n for own in np.split(of_grade, 2))
-        place = (np.cumsum(counts) - counts / 2)[of_grade] if level == "ordinal" else together
         grades = np.split(of_grade, 2)
+        of_x, of_y = (np.bincount(own, minlength=len(counts)) / n for own in grades)
+        place = (np.cumsum(counts) - counts / 2)[of_grade] if level == "ordinal" else together
         pooled = (
             (1 - (of_x + of_y)[of_grade] / 2, unequal)
             if level == "nominal"
@@ -249,7 +249,7 @@ def _agreement(
             by_chance = chance.mean() / 2
             share = found.mean() / by_chance
             off = (share * (chance - chance.mean()) - (found - found.mean())) / by_chance
-            measured[name] = float(1 - share), off
+            measured[name] = 1 - share, off
     reach = np.nan
     if n_users > 1:
         reach = interval_quantile(n_users - 1, confidence) * np.sqrt(n_users / (n_users - 1)) / n
@@ -384,7 +384,7 @@ def sample_to_judge(
     if spread is not None:
         said = _said_of(lists, spread, "spread").to_frame()
         values = read_values(said, said.columns[0], "spread")
-        weight *= np.nan_to_num(pd.Series(values).groupby(stratum).std().to_numpy())
+        weight *= np.nan_to_num(pd.Series(values).groupby(stratum).std())
     drawn = _allocate(n, size, weight)
     coin = user_coin(hash_users(lists, keys, "pred"), seed, 0)
     order = np.lexsort((coin, stratum))
@@ -459,4 +459,4 @@ def _allocate(n: int, size: Codes, weight: Floats) -> Codes:
     rank = place_in_run(more) + least[stratum]
     falls = 1 / np.sqrt(rank * (rank + 1.0))
     best = np.lexsort((-size[stratum] * falls, -weight[stratum] * falls))[: n - least.sum()]
-    return np.asarray(least + np.bincount(stratum[best], minlength=len(size)))
+    return least + np.bincount(stratum[best], minlength=len(size))

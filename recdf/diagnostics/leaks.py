@@ -22,14 +22,14 @@ from ..matching.lists import Matched
 from ..metrics.call import Call
 from ..metrics.compute import mean
 from ..stats.numbers import Floats
-from ..tables.findings import Severity
+from ..tables.findings import row_names
 from .levels import true_rows, with_ranks
 
 AuditFrames = Mapping[str, pd.DataFrame]
 
 
 # Each finding: its severity, its name, and what it does to the metrics.
-KNOWN: Mapping[str, tuple[Severity, str, str]] = {
+KNOWN = {
     "true_in_train": (
         "warning",
         "rows of true that stand in train",
@@ -109,8 +109,7 @@ class Question(NamedTuple):
     def rows_by(self, frame: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return the rows of each `by` value, by its text: "" without `by`."""
         code, labels = groups_of(frame, as_columns(self.call.options.by))
-        heads = labels.astype(object).to_numpy().tolist()
-        return {" · ".join(map(str, one)): code == place for place, one in enumerate(heads)}
+        return {name: code == place for place, name in enumerate(row_names(labels))}
 
     def mean(self, lists: pd.DataFrame, name: str) -> float:
         """Return the mean of a column of lists, NaN where they have no such column."""
@@ -185,13 +184,12 @@ class UserItemPairs:
         place = np.zeros(items.n, np.int64)
         place[of_history[self.by_popularity]] = np.arange(len(history))
         self.items = {role: place[one] for role, one in self.items.items()}
-        self.n_items, self.n_popular = len(history), int((popularity > 0).sum())
+        self.n_items, self.n_popular = len(history), (popularity > 0).sum()
         self.fair = distinct(self.of("train")[~leaked]) if "train" in frames else place[:0]
 
     def of(self, role: str) -> np.ndarray:
         """One number for the user and the item of each row."""
-        pairs: np.ndarray = self.users[role] * self.n_items + self.items[role]
-        return pairs
+        return self.users[role] * self.n_items + self.items[role]
 
     def popular_lists(self, matched: Matched, frame_row: np.ndarray) -> Matched:
         """Return lists of the most popular items of train, less those that the user has there.

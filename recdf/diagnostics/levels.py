@@ -113,7 +113,7 @@ def levels_table(
             if errors is not None:
                 cells["se"] = errors.get(name, 0.0)
                 cells["how"] = "simulated" if name in errors else "exact"
-            rows.append({**cells, "n": int(np.count_nonzero(~np.isnan(values)))})
+            rows.append({**cells, "n": np.count_nonzero(~np.isnan(values))})
     table = Levels(rows)
     for place, name in enumerate(matched.by.columns):
         table.insert(place, str(name), matched.by[name].take(of).array)
@@ -261,14 +261,14 @@ MOST_DRAWS = 20_000
 RANKED_ROWS = 4_000_000  # relevant items at ranks that are held at the same time
 
 # Metrics that are sums over hits, some of them only with certain values of a parameter.
-SUMS_OVER_HITS: dict[str, tuple[str, ...]] = {
+SUMS_OVER_HITS = {
     **dict.fromkeys(("precision", "recall", "f1", "hits", "rprecision", "arhr", "dcg", "rbp"), ()),
     "mrr": ("of", "all"),
     "ndcg": ("ideal", "relevant", "k"),
     "mapr": ("normalizer", "relevant", "achievable", "k", "shown"),
 }
 # Metrics of the first hit, by what a hit at a rank is worth.
-OF_FIRST_HIT: dict[str, Callable[[int], float]] = {
+OF_FIRST_HIT = {
     "hitrate": lambda rank: 1.0,
     "mrr": lambda rank: 1 / rank,
 }
@@ -299,15 +299,14 @@ def _at_every_rank(
             matched, lists[some], n[some].astype(np.int64), of, row[again], rank, number
         )
         parts.append(values_of(ranked, call, request)[request.columns[0]])
-    found: Floats = np.concatenate(parts) / np.maximum(n, 1)
-    return found
+    return np.concatenate(parts) / np.maximum(n, 1)
 
 
 def _of_first_hit(n: Floats, r: Floats, k: int, value: Callable[[int], float]) -> Floats:
     """Return the expected value of the rank of the first hit among k, 0 without one."""
     total, none = np.zeros(len(n)), np.ones(len(n))
     for rank in range(1, int(min(k, n.max(initial=0))) + 1):
-        share: Floats = np.where(rank <= n, r / np.maximum(n - rank + 1, 1), 0.0).clip(0, 1)
+        share = np.where(rank <= n, r / np.maximum(n - rank + 1, 1), 0.0).clip(0, 1)
         total += none * share * value(rank)
         none *= 1 - share
     return total
@@ -320,10 +319,10 @@ def _drawn_ranks(rng: np.random.Generator, of: np.ndarray, n: np.ndarray) -> np.
     Equal ranks of a list are drawn again until none are left. No rank is treated unlike another, so
     that all ways to give out ranks are equally likely.
     """
-    rank: np.ndarray = rng.integers(1, n[of] + 1)
+    rank = rng.integers(1, n[of] + 1)
     left = np.arange(len(of))
     while len(left):
-        again = left[pd.Series(of[left] * (int(n.max()) + 1) + rank[left]).duplicated().to_numpy()]
+        again = left[pd.Series(of[left] * (n.max() + 1) + rank[left]).duplicated()]
         rank[again] = rng.integers(1, n[of[again]] + 1)
         mixed = np.zeros(len(n), bool)
         mixed[of[again]] = True
@@ -348,7 +347,7 @@ def _simulated(
     lists are evaluated with many orders at once.
     """
     of, row = true_rows(matched, lists, inside)
-    times = int(np.clip(DRAWN_ROWS // max(len(of), len(lists)), 2, MOST_DRAWS))
+    times = np.clip(DRAWN_ROWS // max(len(of), len(lists)), 2, MOST_DRAWS)
     again = (of + np.arange(times)[:, None] * len(lists)).ravel()
     many, found, errors = np.tile(n, times), {}, {}
     rank = _drawn_ranks(np.random.default_rng(seed), again, many)
@@ -358,7 +357,7 @@ def _simulated(
         known = ~np.isnan(by_draw)
         found[name] = ratio(np.nansum(by_draw, axis=0), np.count_nonzero(known, axis=0))
         means = ratio(np.where(known, by_draw, 0.0) @ weight, known @ weight)
-        errors[name] = float(np.nanstd(means, ddof=1) / np.sqrt(times))
+        errors[name] = np.nanstd(means, ddof=1) / np.sqrt(times)
     return found, errors
 
 
@@ -389,7 +388,7 @@ def chance_of(
         one.metric.built_in for one in call.requests
     ):  # one list stands for all of the same lengths
         place = dense_codes([n, r.astype(np.int64), matched.n_true])[0]
-    lists = first_rows(place, int(place.max(initial=-1)) + 1)
+    lists = first_rows(place, place.max(initial=-1) + 1)
     found, rest = {}, []
     errors: dict[str, float] = {}
     for request in call.requests:
@@ -483,5 +482,5 @@ def chance_level(
     call = replace(call, options=call.options.updated(score_col=False, rank_col=None, users=users))
     none = as_frame(true, "true", call.options.user_col, call.options.item_col).iloc[:0]
     with matched_quietly(call, true, none) as matched:
-        found = chance_of(matched, call, int(items) if counted else None, seed)
+        found = chance_of(matched, call, items if counted else None, seed)
         return levels_table(matched, call, *found)

@@ -76,7 +76,7 @@ class Diff(ShownResult):
         n : int, default 5
             Lists of each.
         """
-        metric = str(self.summary["metric"].iloc[0]) if metric is None else metric
+        metric = self.summary["metric"].iloc[0] if metric is None else metric
         changes = f"{metric}_diff" in self.per_list.columns
         name = f"{metric}_diff" if changes else str(column(self.per_list, metric, "per_list").name)
         falling = changes and better_of(metric) != "smaller"
@@ -200,12 +200,12 @@ def diff(
     if all(results):
         sides = read_side("before", before), read_side("after", after)
         keys, item_col = (
-            keys or list(sides[0].spec.get("user_col", [])),
+            keys or sides[0].spec.get("user_col", []),
             item_col or sides[0].options.get("item_col"),
         )
     keys, item_col = keys or ["user_id"], item_col or "item_id"
     per_list, unlike = _metrics_of_both(sides, keys) if all(results) else (None, ())
-    items: pd.DataFrame | None = None
+    items = None
     if pred is not None or per_list is None:
         options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
         pair = pair_of((before, after) if pred is None else pred, ("before", "after"))
@@ -262,7 +262,7 @@ def _metrics_of_both(
 
 def _summary(per_list: pd.DataFrame, churn: Sequence[str]) -> pd.DataFrame:
     """Return one row per metric over the lists of both sides, and one per measure of churn."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for column_name in per_list:
         name = str(column_name).removesuffix("_diff")
         if name == column_name:

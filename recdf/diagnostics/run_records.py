@@ -85,9 +85,15 @@ def past_runs(folder: Any) -> pd.DataFrame:
                 f"{path} is no record of a run of recdf ({error}); move it elsewhere"
             ) from error
         command = str(record["command"][1])
-        record |= {"folder": path.parent.relative_to(root).as_posix(), "command": command}
-        record |= {"started": pd.to_datetime(record["started"], utc=True)}
-        rows.append({**record, "decided": _decided_by(command, path.parent)})
+        rows.append(
+            record
+            | {
+                "folder": path.parent.relative_to(root).as_posix(),
+                "command": command,
+                "started": pd.to_datetime(record["started"], utc=True),
+                "decided": _decided_by(command, path.parent),
+            }
+        )
     return pd.DataFrame(rows, columns=RUN_COLUMNS).sort_values(
         "started", kind="stable", ignore_index=True
     )
@@ -187,7 +193,7 @@ def past_tests(folder: Any) -> pd.DataFrame:
                         "errors are not independent; keep one of them"
                     )
         if is_there(beside / DECIDED):
-            row["decision"] = str(read_table(beside / DECIDED)["decision"].iloc[0])
+            row["decision"] = read_table(beside / DECIDED)["decision"].iloc[0]
         rows.append(row)
     first = ["experiment", "baseline", "model", "control", "treatment", "decision"]
     return pd.DataFrame(rows, columns=None if rows else first)
@@ -279,7 +285,7 @@ def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]
         if pd.isna(day) and not quarantined:
             said = f"{folder} has no date in its path below {root} and no run.json"
             raise DataError(f"{said}; name it such as 2026-11-20")
-        day = pd.NaT if pd.isna(day) else pd.Timestamp(str(day)).tz_localize(None).normalize()
+        day = day if pd.isna(day) else day.tz_localize(None).normalize()
         why = QUARANTINED if quarantined else "without" if day in bad else ""
         if not (why or is_there(folder / SUMMARY_FILE)):
             raise DataError(
@@ -349,9 +355,9 @@ def summary_of_result(
 def quantities(folder: Path, summary: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
     """Return what is known of the data of a result: users, counts of rows, and the profile beside
     it."""
-    found = {"users": int((summary["n"] + summary["n_undefined"]).max()), **spec["counts"]}
+    found = {"users": (summary["n"] + summary["n_undefined"]).max(), **spec["counts"]}
     table = pd.DataFrame(
-        {"model": "", "quantity": list(found), "value": np.array(list(found.values()), np.float64)}
+        {"model": "", "quantity": list(found), "value": [*map(float, found.values())]}
     )
     if is_there(folder / PROFILE):
         profile = read_table(folder / PROFILE)

@@ -213,7 +213,7 @@ class FileSet:
         """Find the files. A folder may be one table of a format, and no folder of files."""
         name = os.fspath(path)
         if is_remote(name):
-            return cls(name, *_files_of_address(str(name)))
+            return cls(name, *_files_of_address(name))
         is_folder, is_table = os.path.isdir(name), False
         with suppress(DataError):
             is_table = is_folder and not cls(name, [name]).format.endings
@@ -349,7 +349,7 @@ class FileSet:
         names = table.column_names
         return (
             table
-            if self.names is None
+            if self.names is None  # other names would take away what pandas wrote of the columns
             else table.rename_columns(new_names(names, self.names, self.role))
         )
 
@@ -414,7 +414,7 @@ def _is_pattern(name: str) -> bool:
 
 def _holds_text(kind: Any) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 NUMBERS = [pa.int64(), pa.float64(), pa.bool_()]

@@ -48,17 +48,13 @@ class InputFile:
     @cached_property
     def ending(self) -> str:
         """The ending of the file's name in lower case, without that of its compression."""
-        endings = [ending.lower() for ending in Path(self.path).suffixes]
-        while endings and endings[-1] in COMPRESSIONS:
-            endings.pop()
-        return endings[-1] if endings else ""
+        endings = (ending.lower() for ending in reversed(Path(self.path).suffixes))
+        return next((ending for ending in endings if ending not in COMPRESSIONS), "")
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """Open the file for bytes, decompressed."""
-        compression = next(
-            (how for end, how in COMPRESSIONS.items() if self.path.lower().endswith(end)), None
-        )
+        compression = COMPRESSIONS.get(Path(self.path).suffix.lower())
         with ExitStack() as stack:
             file = (
                 self.path
@@ -127,7 +123,7 @@ def delimited(
         if file.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise DataError(f"{file.path} is encoded as UTF-16; save it as UTF-8")
         columns = names
-        quote: Any = '"' if quoted else False
+        quote = '"' if quoted else False
         layout = csv.ParseOptions(delimiter=separator, newlines_in_values=quoted, quote_char=quote)
         if columns is None:
             with file.opened() as stream, csv.open_csv(stream, parse_options=layout) as reader:
@@ -179,10 +175,9 @@ def beyond_numbers(text: Any, found: Any) -> int:
     """Return the first row with a number such as 1e400, and not inf, or -1."""
     if not pa.types.is_floating(found.type):
         return -1
-    row: int = pc.index(
+    return pc.index(
         pc.and_(pc.is_inf(found), pc.match_substring_regex(text, "[0-9]")), True
     ).as_py()
-    return row
 
 
 def _floats(file: InputFile, text: Any) -> Any:
@@ -423,7 +418,7 @@ QRELS, AS_NAMED = "user_id, item_id, relevance", "as the file names them"
 BANDIT = "item_id, position, propensity, reward, timestamp, features"
 JUDGEMENTS = delimited("\t", quoted=False, number="score")
 
-FORMATS: dict[str, Format] = {
+FORMATS = {
     record.name: record
     for record in (
         Format(

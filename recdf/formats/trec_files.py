@@ -122,7 +122,7 @@ def write_trec(
     if kind == "run":
         fields = _run(frame, order, own, ids, tag)
     else:
-        gains: Any = np.ones(len(frame))
+        gains = np.ones(len(frame))
         if relevance is not None:
             gains = pd.Series(float_column(frame, relevance, "true")).fillna(-1).to_numpy()
         if (odd := (gains != gains.round()) | (np.abs(gains) >= 2**31)).any():
@@ -150,10 +150,8 @@ def _one_word(values: Any, where: str) -> Any:
 def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[Any], tag: str) -> list[Any]:
     """Return the fields of a run, lists in the order of the frame and the best item first."""
     name, by = order["column"], order["by"]
-    number: Any = (
-        np.arange(len(frame)) if name is None else read_numbers(frame[name], f"pred[{name!r}]")
-    )
-    users: Any = frame[own.user_col]
+    number = np.arange(len(frame)) if name is None else read_numbers(frame[name], f"pred[{name!r}]")
+    users = frame[own.user_col]
     rows = pd.DataFrame(
         {"list": pd.factorize(users)[0], "number": number, "item": frame[own.item_col].array}
     )
@@ -223,7 +221,7 @@ def write_trec_values(
             "evaluate one model, with one id per list"
         )
     called = dict[str, str]()
-    longest = int(per_user["n_pred"].max()) if len(per_user) else 0
+    longest = per_user["n_pred"].max() if len(per_user) else 0
     for name, metric in spec["metrics"].items():
         k, called[name] = metric["k"], name
         at_k, whole = TREC_MEASURES.get(metric["definition"].partition("@")[0], (None, None))

@@ -7,9 +7,18 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ..inputs.codes import GOLDEN
+from ..inputs.codes import GOLDEN, first_rows
 from ..inputs.machine import sizes
-from ..inputs.sorting import ascends, dense_codes, distinct, run_heads, stable_order
+from ..inputs.sorting import (
+    ascends,
+    dense_codes,
+    distinct,
+    place_in_run,
+    run_heads,
+    spans,
+    stable_order,
+)
+from ..stats.numbers import Floats, Integers, Mask
 
 # ------------------------------------------------------------------------------------------
 # Attribution: which impression a click or a purchase belongs to.
@@ -39,13 +48,13 @@ CHUNK_SHARES = 2**22
 class TimedPairs(NamedTuple):
     """Impressions or events: the codes of user and item, and the time of each."""
 
-    user: np.ndarray
-    item: np.ndarray
+    user: Integers
+    item: Integers
     time: np.ndarray
 
-    def pairs(self, rows: slice | np.ndarray, n_items: int) -> np.ndarray:
+    def pairs(self, rows: slice | Integers, n_items: int) -> Integers:
         """Return one number for each pair of user and item of some rows."""
-        found: np.ndarray = self.user[rows].astype(np.int64)
+        found = self.user[rows].astype(np.int64)
         found *= n_items
         found += self.item[rows]
         return found
@@ -67,9 +76,9 @@ class Credit(NamedTuple):
     """The impressions that events belong to: their rows, ascending, and per row the sums of shares
     and of values."""
 
-    row: np.ndarray
-    share: np.ndarray
-    value: np.ndarray
+    row: Integers
+    share: Floats
+    value: Floats
 
 
 class Candidates(NamedTuple):
@@ -79,9 +88,9 @@ class Candidates(NamedTuple):
     rows `row[low[i]:high[i]]`.
     """
 
-    row: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    row: Integers
+    low: Integers
+    high: Integers
     outcome: np.ndarray
 
 
@@ -101,17 +110,16 @@ def find_candidates(
         How much later than the event an impression may be if there is none before it, in units of
         the times.
     """
-    n_items = 1 + max(int(log.item.max(initial=0)), int(events.item.max(initial=0)))
+    n_items = 1 + max(log.item.max(initial=0), events.item.max(initial=0))
     pairs, group_of_event = np.unique(events.pairs(slice(None), n_items), return_inverse=True)
     row = rows_of_pairs(log, pairs, n_items)
     group = np.searchsorted(pairs, log.pairs(row, n_items))
     time = log.time[row]
     order = stable_order([group] if ascends(time) else [group, time])
     row, time = row[order], time[order]
-    edge = np.zeros(len(pairs) + 1, np.int64)
-    np.cumsum(np.bincount(group, minlength=len(pairs)), out=edge[1:])
-
-    start, end = edge[group_of_event], edge[group_of_event + 1]
+    size = np.bincount(group, minlength=len(pairs))
+    end = np.cumsum(size)[group_of_event]
+    start = end - size[group_of_event]
     high = bisect(time, start, end, events.time, right=True)
     low, late = start, (high == start) & (end > start)
     if window is not None:
@@ -138,7 +146,7 @@ def _minus(time: np.ndarray, span: float) -> np.ndarray:
     return np.where(time < least + span, least, time - np.int64(span))
 
 
-def rows_of_pairs(log: TimedPairs, pairs: np.ndarray, n_items: int) -> np.ndarray:
+def rows_of_pairs(log: TimedPairs, pairs: Integers, n_items: int) -> Integers:
     """Return the rows of the log, ascending, whose pair is among `pairs` (sorted, distinct).
 
     Most impressions have no event. A table of flags, addressed by a hash of the pair, excludes
@@ -146,7 +154,7 @@ def rows_of_pairs(log: TimedPairs, pairs: np.ndarray, n_items: int) -> np.ndarra
     """
     if not len(pairs):
         return np.empty(0, np.int64)
-    bits = min(max(int(16 * len(pairs)).bit_length(), 16), 26)
+    bits = min(max((16 * len(pairs)).bit_length(), 16), 26)
     shift = np.uint64(64 - bits)
     maybe = np.zeros(2**bits, bool)
     maybe[(pairs.view(np.uint64) * GOLDEN) >> shift] = True
@@ -160,8 +168,8 @@ def rows_of_pairs(log: TimedPairs, pairs: np.ndarray, n_items: int) -> np.ndarra
 
 
 def bisect(
-    values: np.ndarray, low: np.ndarray, high: np.ndarray, target: np.ndarray, *, right: bool
-) -> np.ndarray:
+    values: np.ndarray, low: Integers, high: Integers, target: np.ndarray, *, right: bool
+) -> Integers:
     """Return the first place in low..high whose value is at least the target (`right`: above it),
     or `high`.
 
@@ -179,9 +187,7 @@ def bisect(
     return low
 
 
-def give_credit(
-    candidates: Candidates, rule: Attribution, value: np.ndarray | None = None
-) -> Credit:
+def give_credit(candidates: Candidates, rule: Attribution, value: Floats | None = None) -> Credit:
     """Distribute every event that belongs to an impression, and its value, over impressions by one
     rule.
 
@@ -207,18 +213,16 @@ def give_credit(
     chunk = np.cumsum(length[few]) // CHUNK_SHARES
     for some in np.split(few, np.flatnonzero(np.diff(chunk)) + 1):
         own = length[some]
-        begin = np.cumsum(own) - own
-        place = np.repeat(low[some] - begin, own) + np.arange(own.sum())
-        part = np.repeat(1.0 / own, own)
-        share += np.bincount(place, weights=part, minlength=n)
-        total += np.bincount(place, weights=part * np.repeat(worth[some], own), minlength=n)
+        place, part = spans(low[some], own), np.repeat(1.0 / own, own)
+        share += np.bincount(place, part, n)
+        total += np.bincount(place, part * np.repeat(worth[some], own), n)
     # What an event of many impressions, such as of a bot, gives to each begins at the first of them
     # and ends behind the last, so that running sums do not take time for each.
     many = np.flatnonzero(length > FEW_CANDIDATES)
     begins, ends = low[many], high[many]
-    part = np.longdouble(1) / length[many]
+    exact = np.longdouble(1) / length[many]
     covers = np.cumsum(np.bincount(begins, minlength=n + 1) - np.bincount(ends, minlength=n + 1))
-    for found, weight in ((share, part), (total, part * worth[many])) if len(many) else ():
+    for found, weight in ((share, exact), (total, exact * worth[many])) if len(many) else ():
         step = np.zeros(n + 1, np.longdouble)
         np.add.at(step, begins, weight)
         np.subtract.at(step, ends, weight)
@@ -236,7 +240,7 @@ def give_credit(
 # are no labels here.
 
 
-def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.ndarray:
+def sessions_by_gap(keys: list[Integers], time: np.ndarray, gap: float) -> Integers:
     """Number the sessions of each user from 1: a session ends where more than `gap` passes before
     the next row.
 
@@ -272,19 +276,19 @@ class ListRule(NamedTuple):
     if the rows have this order already.
     """
 
-    code: np.ndarray
-    order: np.ndarray | None
+    code: Integers
+    order: Integers | None
 
 
 class Ranking(NamedTuple):
-    """The rank (int32, from 1) of each row within its list, the number of lists, and a summary of
+    """The rank (from 1) of each row within its list, the number of lists, and a summary of
     the positions.
 
     start : the smallest position · lists_with_holes : lists in which a position is left out between
     two others · lists_with_ties : lists that have a position twice.
     """
 
-    rank: np.ndarray
+    rank: Integers
     n_lists: int
     start: float
     lists_with_holes: int
@@ -292,7 +296,7 @@ class Ranking(NamedTuple):
 
 
 def arrange_lists(
-    keys: list[np.ndarray], position: np.ndarray | None, time: np.ndarray | None
+    keys: list[Integers], position: np.ndarray | None, time: np.ndarray | None
 ) -> ListRule:
     """Number the lists and order their rows by position, rows of one position by time, and then by
     row.
@@ -336,9 +340,7 @@ def arrange_lists(
     return ListRule(code, order)
 
 
-def rank_lists(
-    lists: ListRule, position: np.ndarray | None, stays: np.ndarray | None = None
-) -> Ranking:
+def rank_lists(lists: ListRule, position: np.ndarray | None, stays: Mask | None = None) -> Ranking:
     """Rank each row within its list, from 1 and without holes: positions 0, 4, 9 have the ranks 1,
     2, 3.
 
@@ -350,9 +352,7 @@ def rank_lists(
         order = np.flatnonzero(stays) if order is None else order[stays[order]]
     there = lists.code if order is None else lists.code[order]
     heads = run_heads([there])
-    number = np.ones(len(there), np.int32)
-    number[heads[1:]] -= np.diff(heads).astype(np.int32)
-    np.cumsum(number, out=number)
+    number = place_in_run(np.diff(heads, append=len(there))) + 1
     start, odd = 1.0, [0, 0]
     if position is not None and len(number):
         place = position if order is None else position[order]
@@ -360,13 +360,13 @@ def rank_lists(
         step[heads[1:] - 1] = 1  # from one list to the next
         odd = [len(run_heads([there[np.flatnonzero(one)]])) for one in (step > 1, step == 0)]
     if order is not None:
-        rank = np.empty(len(lists.code), np.int32)
+        rank = np.empty(len(lists.code), np.int64)
         rank[order] = number
         number = rank if stays is None else rank[stays]
     return Ranking(number, len(heads), start, *odd)
 
 
-def repeated_rows(lists: np.ndarray, item: np.ndarray, n_items: int) -> np.ndarray:
+def repeated_rows(lists: Integers, item: Integers, n_items: int) -> Integers:
     """Return the rows, ascending, whose item stands in more than one row of their list."""
     entries = TimedPairs(lists, item, lists)
     pair = entries.pairs(slice(None), n_items)
@@ -376,8 +376,8 @@ def repeated_rows(lists: np.ndarray, item: np.ndarray, n_items: int) -> np.ndarr
 
 
 def standing_rows(
-    repeated: np.ndarray, lists: np.ndarray, item: np.ndarray, order: list[np.ndarray]
-) -> np.ndarray:
+    repeated: Integers, lists: Integers, item: Integers, order: list[Integers]
+) -> Integers:
     """Return for each repeated row the row that stands for its item in its list: the first one by
     `order`, then by row.
 
@@ -385,8 +385,5 @@ def standing_rows(
     """
     pair, n = dense_codes([lists[repeated], item[repeated]])
     sequence = stable_order([pair, *order])
-    heads = run_heads([pair[sequence]])
-    first = np.empty(n, np.int64)
-    first[pair[sequence][heads]] = sequence[heads]
-    found: np.ndarray = repeated[first[pair]]
-    return found
+    first = sequence[first_rows(pair[sequence], n)]
+    return repeated[first[pair]]

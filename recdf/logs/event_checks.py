@@ -13,7 +13,7 @@ from ..inputs.codes import first_rows
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..stats.many_tests import adjust
-from ..stats.numbers import undefined_is_nan
+from ..stats.numbers import Floats, Integers, undefined_is_nan
 from ..tables.findings import Severity, row_objects
 from .attribution import (
     ATTRIBUTED,
@@ -91,11 +91,11 @@ def odd_clocks(rows: ImpressionRows) -> Iterator[OddRow]:
         pairs = distinct(sample.pairs(slice(None), log.n_items))
         near = log.moments.take(rows_of_pairs(log.moments, pairs, log.n_items))
         n_shown = np.count_nonzero(find_candidates(near, sample, None).outcome != NEVER_SHOWN)
-        soon: dict[int, int] = {}
+        soon = {}
         for offset in OFFSETS:
             shifted = sample._replace(time=sample.time + offset * 1800 * second)
             outcome = find_candidates(near, shifted, SOON * second).outcome
-            soon[offset] = int(np.count_nonzero(outcome == ATTRIBUTED))
+            soon[offset] = int((outcome == ATTRIBUTED).sum())
         best = max(soon, key=lambda offset: (soon[offset], -abs(offset)))
         if best and soon[best] >= max(ENOUGH, SHARE_SOON * n_shown, TIMES_CHANCE * soon[0]):
             side = "behind" if best > 0 else "ahead of"
@@ -200,7 +200,7 @@ def odd_events(rows: ImpressionRows, events: EventRows, rules: Rules) -> Iterato
         yield odd("negative_prices", "prices below 0", below, n, names, effect)
 
 
-def skew_of(ahead: np.ndarray, clock: Clock) -> dict[str, Any]:
+def skew_of(ahead: Floats, clock: Clock) -> dict[str, Any]:
     """Return how far events came before their impression, as quantiles, and the `clock_skew` that
     takes in 99 % of them.
 
@@ -224,7 +224,7 @@ def skew_of(ahead: np.ndarray, clock: Clock) -> dict[str, Any]:
     }
 
 
-def skews(ahead: Mapping[str, np.ndarray], clock: Clock) -> dict[str, dict[str, Any]]:
+def skews(ahead: Mapping[str, Floats], clock: Clock) -> dict[str, dict[str, Any]]:
     """Return how far the events of each kind came before their impression, where some did."""
     found = {name: skew_of(seconds, clock) for name, seconds in ahead.items()}
     return {name: skew for name, skew in found.items() if skew}
@@ -271,7 +271,7 @@ def logged_twice(rows: ImpressionRows, rules: Rules) -> dict[str, Copies]:
     return found
 
 
-def _repeating(frame: pd.DataFrame, some: np.ndarray, names: list[str]) -> Copies:
+def _repeating(frame: pd.DataFrame, some: Integers, names: list[str]) -> Copies:
     """Find those of some rows that repeat an earlier one of them in every column."""
     rows = frame.take(some)
     try:
@@ -285,23 +285,23 @@ def _repeating(frame: pd.DataFrame, some: np.ndarray, names: list[str]) -> Copie
 def odd_click_rates(log: LogRows, clicks: EventRows, name: str) -> Iterator[OddRow]:
     """Yield users who click far more often than all others, which their number of impressions
     cannot explain."""
-    n_users = int(max(log.user.max(initial=-1), clicks.moments.user.max(initial=-1))) + 1
+    n_users = max(log.user.max(initial=-1), clicks.moments.user.max(initial=-1)) + 1
     shown = np.bincount(log.user, minlength=n_users)
     clicked = np.minimum(np.bincount(clicks.moments.user, minlength=n_users), shown)
     user = np.flatnonzero(shown)
     n, rate = shown[user], clicked[user] / shown[user]
     # Nobody counts for more than the busiest tenth does.
     weight = np.minimum(n, np.quantile(n, 0.9))
-    usual = float(np.average(rate, weights=weight))
+    usual = np.average(rate, weights=weight)
     if len(user) < FEWEST or not 0 < usual < 1:
         return
     z = (rate - usual) * np.sqrt(n)
     rest = z <= np.quantile(z, USUAL_SHARE)
-    usual = float(np.average(rate[rest], weights=weight[rest]))
+    usual = np.average(rate[rest], weights=weight[rest])
     if not 0 < usual < 1:
         return
     chance = usual * (1 - usual)
-    own = float(np.average((rate[rest] - usual) ** 2 - chance / n[rest], weights=weight[rest]))
+    own = np.average((rate[rest] - usual) ** 2 - chance / n[rest], weights=weight[rest])
     high = np.log(usual / (1 - usual)) + DEVIATIONS * np.sqrt(max(own, 0.0)) / chance
     limit = max(min(TIMES_USUAL * usual, 0.99), 1 / (1 + np.exp(-high)))
     # Chernoff's bound of the binomial tail: exp(-n * divergence of the rate from the limit).

@@ -3,7 +3,7 @@ events that name their list, and refunds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
-from ..inputs.codes import check_kinds, encode
+from ..inputs.codes import check_kinds, encode, first_rows
 from ..inputs.frames import as_frame, column, read_numbers, read_values
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from ..inputs.sorting import dense_codes, distinct, stable_order
+from ..stats.numbers import Floats, Integers, Mask
 from .attribution import (
     BEFORE_IMPRESSION,
     UNKNOWN_LIST,
@@ -114,9 +115,9 @@ class EventRows(NamedTuple):
     name: str
     frame: pd.DataFrame
     moments: TimedPairs
-    paid: np.ndarray | None
-    list_keys: list[np.ndarray] | None
-    kept: np.ndarray | None = None
+    paid: Floats | None
+    list_keys: list[Integers] | None
+    kept: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -131,21 +132,21 @@ class LogRows:
     """
 
     frame: pd.DataFrame
-    keys: list[np.ndarray]
-    item: np.ndarray
+    keys: list[Integers]
+    item: Integers
     n_items: int
     lists: ListRule
     time: np.ndarray | None
     position: np.ndarray | None
-    session: np.ndarray | None
-    clicks: np.ndarray | None
-    repeated: np.ndarray
+    session: Integers | None
+    clicks: Floats | None
+    repeated: Integers
 
     def __len__(self) -> int:
         return len(self.item)
 
     @property
-    def user(self) -> np.ndarray:
+    def user(self) -> Integers:
         return self.keys[0]
 
     @property
@@ -183,7 +184,7 @@ def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Impressi
         or ((placed or rules.follows_lists(role)) and {*rules.list_cols} <= {*frames[role].columns})
     }
     for name in rules.source_lists:
-        for role, codes in frame_codes(frames, list(keys), name)[0].items():
+        for role, codes in frame_codes(frames, keys, name)[0].items():
             keys[role].append(codes)
     read_events = []
     for role in roles[1:]:
@@ -218,7 +219,7 @@ def raw_frame(data: Any, role: str) -> pd.DataFrame:
         )
     frame = as_frame(data, role)
     if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()].tolist()
+        twice = frame.columns[frame.columns.duplicated()]
         raise ColumnError(
             f"{role} has several columns named {twice[0]!r}; expected one of each name"
         )
@@ -257,8 +258,8 @@ def _without_nulls(frame: pd.DataFrame, role: str, rules: Rules) -> tuple[pd.Dat
 
 
 def frame_codes(
-    frames: Mapping[str, pd.DataFrame], roles: Sequence[str], name: str
-) -> tuple[dict[str, np.ndarray], int]:
+    frames: Mapping[str, pd.DataFrame], roles: Iterable[str], name: str
+) -> tuple[dict[str, Integers], int]:
     """Code one id column of several frames, and return the codes and a number that they are
     below."""
     given = {role: column(frames[role], name, role) for role in roles}
@@ -266,7 +267,7 @@ def frame_codes(
     return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)
 
 
-def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
+def _read_clicked(frame: pd.DataFrame, rules: Rules) -> Floats | None:
     """Read the number of clicks of each row from a column of bools or of numbers."""
     if rules.clicked_col is None:
         return None
@@ -296,7 +297,7 @@ def with_persons(
     user_col: str,
     person_col: str,
     time_col: str | None = None,
-) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
+) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the frames with a column `person_col`, and counts of their devices, which are in
     `user_col`."""
     persons = raw_frame(persons, "persons")
@@ -312,13 +313,12 @@ def with_persons(
     persons = persons[persons[person_col].notna()].reset_index(drop=True)
     codes, n = frame_codes({**frames, "persons": persons}, [*frames, "persons"], user_col)
     of = codes.pop("persons")
-    row = np.flatnonzero(of >= 0)[::-1]
-    first = np.full(n + 1, -1, np.int64)  # with one entry more, which the code -1 of a null reads
-    first[of[row]] = row
+    first = first_rows(of, n + 1)
+    first[n] = -1  # the entry that the code of a null, -1, reads
     label, where = persons[person_col], f"persons[{person_col!r}]"
     ids = read_ids(label, where)
     person = encode([ids]).codes[0]
-    of_other = distinct(of[row][person[row] != person[first[of[row]]]])
+    of_other = distinct(of[(of >= 0) & (person != person[first[of]])])
     seen, found = np.zeros(n + 1, bool), {}
     for role, frame in frames.items():
         place, together = first[codes[role]], label
@@ -362,7 +362,7 @@ def read_persons(
         raise OptionError("⟦persons=⟧ and ⟦person_col=⟧ go together; pass both, or neither")
     given = {role: raw_frame(data, role) for role, data in given.items()}
     found, counts = with_persons(given, persons, rules.device_col, rules.user_col, rules.time_col)
-    return dict(found), {"persons": counts}
+    return found, {"persons": counts}
 
 
 # ------------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ def read_persons(
 # impression.
 
 
-def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[np.ndarray]:
+def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[Integers]:
     """Return for the events of each kind the code of the list that each names, or -1 if it names
     none.
 
@@ -386,8 +386,7 @@ def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[np.nd
     none = [np.full(len(events.frame), -1, np.int64) for events in all_events]
     if all(events.list_keys is None for events in all_events):
         return none
-    a_row = np.empty(n_lists, np.int64)
-    a_row[log.lists.code] = np.arange(len(log))
+    a_row = first_rows(log.lists.code, n_lists)
     given = [[key[a_row] for key in log.keys]]
     for events, nowhere in zip(all_events, none, strict=True):
         given.append(events.list_keys or [nowhere] * len(log.keys))
@@ -409,10 +408,10 @@ class Attributed(NamedTuple):
     impression of their item, where they belong to none for it.
     """
 
-    named: np.ndarray
-    parts: list[tuple[np.ndarray, Candidates]]
+    named: Integers
+    parts: list[tuple[Integers, Candidates]]
     outcome: np.ndarray
-    ahead: np.ndarray
+    ahead: Floats
 
 
 # An event that follows an impression of its item within so many seconds is taken to be caused by
@@ -421,7 +420,7 @@ SOON = 600
 
 
 def attribute_events(
-    rows: ImpressionRows, events: EventRows, lists: np.ndarray, rules: Rules
+    rows: ImpressionRows, events: EventRows, lists: Integers, rules: Rules
 ) -> Attributed:
     """Find the impressions that events may belong to. `lists` are the codes of the lists that the
     events name, -1 for none.
@@ -485,28 +484,27 @@ def check_event_rules(rules: Rules, events: Collection[str]) -> None:
 
 
 def without_refunded(
-    all_events: Sequence[EventRows], rules: Rules
+    all_events: list[EventRows], rules: Rules
 ) -> tuple[list[EventRows], dict[str, dict[str, int]]]:
     """Return the events without refunds and without what they cancel, and counts of purchases and
     refunds."""
     by_name = {events.name: events for events in all_events}
     if "refunds" not in by_name:
-        return list(all_events), {}
+        return all_events, {}
     refunds, purchases = by_name.pop("refunds"), by_name["purchases"]
     frames, value = {"purchases": purchases.frame, "refunds": refunds.frame}, rules.value_col
     # Without amounts in both frames, each refund cancels one whole purchase.
     price, amount = (np.ones(len(frame)) for frame in frames.values())
     if value is not None and all(value in frame.columns for frame in frames.values()):
         price, amount = (read_values(frame, value, role) for role, frame in frames.items())
-        below = int((amount < 0).sum())
-        if below:
+        if below := np.count_nonzero(amount < 0):
             raise DataError(
                 f"refunds[{value!r}] holds {below:,} values below 0; expected what was paid back, "
                 f"such as refunds.assign({value}=refunds[{value!r}].abs())"
             )
     keys = [np.concatenate(both) for both in zip(purchases.moments, refunds.moments, strict=True)]
     if rules.order_col is not None:
-        orders = frame_codes(frames, list(frames), rules.order_col)[0].values()
+        orders = frame_codes(frames, frames, rules.order_col)[0].values()
         keys.insert(2, np.concatenate(list(orders)))
     left, rest, met = match_refunds(dense_codes(keys[:-1])[0], keys[-1], price, amount)
     gone, reduced = (left <= 0) & (price > 0), (left > 0) & (left < price)
@@ -519,7 +517,10 @@ def without_refunded(
         kept=np.divide(left, price, out=np.ones_like(price), where=reduced)[~gone],
     )
     counts = {
-        "purchases": {"refunded": int(gone.sum()), "refunded_in_part": int(reduced.sum())},
+        "purchases": {
+            "refunded": int(gone.sum()),
+            "refunded_in_part": int(reduced.sum()),
+        },
         "refunds": {
             "events": len(met),
             "matched": int(met.sum()),
@@ -531,8 +532,8 @@ def without_refunded(
 
 
 def match_refunds(
-    pair: np.ndarray, time: np.ndarray, price: np.ndarray, amount: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    pair: Integers, time: np.ndarray, price: Floats, amount: Floats
+) -> tuple[Floats, Floats, Mask]:
     """Return what is left of each purchase and of each refund, and which refunds cancel anything.
 
     `pair` and `time` are those of the purchases, and then those of the refunds. The purchases of a

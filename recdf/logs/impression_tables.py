@@ -17,6 +17,7 @@ import pandas as pd
 from ..errors import DataError
 from ..inputs.frames import read_values
 from ..inputs.sorting import distinct, run_heads, stable_order
+from ..stats.numbers import Floats, Integers, Mask
 from .attribution import (
     ATTRIBUTED,
     OUTCOMES,
@@ -54,7 +55,7 @@ class Response(NamedTuple):
     """
 
     depth: np.ndarray
-    sums: dict[str, np.ndarray]
+    sums: dict[str, Floats]
 
     def columns(self, rules: Rules) -> dict[str, pd.Series]:
         """Return the columns of `true` that hold the response."""
@@ -68,7 +69,7 @@ class Response(NamedTuple):
 
 def make_tables(
     rows: ImpressionRows, rules: Rules
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any], dict[str, np.ndarray]]:
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any], dict[str, Floats]]:
     """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`,
     with their record and by how many seconds events were ahead of their impression."""
     log, (events, refunded) = rows.log, without_refunded(rows.events, rules)
@@ -162,8 +163,8 @@ def _spec(
 
 
 def _respond(
-    rows: ImpressionRows, all_events: Sequence[EventRows], named: list[np.ndarray], rules: Rules
-) -> tuple[Response, dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]:
+    rows: ImpressionRows, all_events: Sequence[EventRows], named: list[Integers], rules: Rules
+) -> tuple[Response, dict[str, Integers], dict[str, Any], dict[str, Floats]]:
     """Return the response of every row of the log, what became of every event, the counts of that,
     and by how many seconds events were ahead of their impression."""
     log, n = rows.log, len(rows.log)
@@ -195,7 +196,7 @@ def _respond(
     return Response(depth, sums), outcomes, counts, ahead
 
 
-def _settle_repeats(log: LogRows, response: Response) -> tuple[np.ndarray | None, Response, int]:
+def _settle_repeats(log: LogRows, response: Response) -> tuple[Mask | None, Response, int]:
     """Return which rows stay (None: all), their response, and how many rows repeat an item of their
     list. Of these the first stays."""
     repeated = log.repeated
@@ -218,7 +219,7 @@ def _settle_repeats(log: LogRows, response: Response) -> tuple[np.ndarray | None
 # -- the tables
 
 
-def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) -> pd.DataFrame:
+def _some_rows(frame: pd.DataFrame, names: list[str], stays: Mask | None) -> pd.DataFrame:
     """Take some columns of the rows that stay (None: all), with a new index; one column at a time
     saves memory."""
     if stays is None:
@@ -231,14 +232,14 @@ def _pred(
     labels: pd.DataFrame,
     log: pd.DataFrame,
     rules: Rules,
-    stays: np.ndarray | None,
-    rank: np.ndarray,
-    value: np.ndarray | None,
+    stays: Mask | None,
+    rank: Integers,
+    value: Floats | None,
 ) -> pd.DataFrame:
     """Make `pred`: the log with ranks and with what was paid; its other columns are kept."""
     taken = {*labels.columns, rules.clicked_col}
     names = {name: name for name in log.columns if name not in taken}
-    written = {"rank": pd.Series(rank.astype(np.int64), copy=False)}
+    written = {"rank": pd.Series(rank, copy=False)}
     if rules.rank_col == "rank":
         names["rank"] = "position"
     if value is not None:
@@ -264,7 +265,7 @@ Added = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
 
 
 def _unattributed(
-    log: LogRows, events: EventRows, row: np.ndarray, lists: np.ndarray, rules: Rules
+    log: LogRows, events: EventRows, row: Integers, lists: Integers, rules: Rules
 ) -> tuple[Added, dict[str, int]]:
     """Give each event without an impression a list; `row` are these events, and `lists` the lists
     that they name. Return those that stay in `true`, and counts.
@@ -310,7 +311,7 @@ def _unattributed(
 
 
 def _event_labels(
-    log: LogRows, events: EventRows, row: np.ndarray, log_row: np.ndarray, rules: Rules
+    log: LogRows, events: EventRows, row: Integers, log_row: Integers, rules: Rules
 ) -> pd.DataFrame:
     """Return user, list and item of some events as labels; the labels of a list come from a row of
     the log where the event does not name it (`log_row` is -1 where it does)."""

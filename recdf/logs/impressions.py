@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from ..inputs.door import takes_options
 from ..inputs.frames import OneRecord, column
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
+from ..stats.numbers import Floats
 from ..tables.cells import amount
 from .attribution import OUTCOMES
 from .event_checks import WHAT_COPIES_DO, skews, words_of_skew
@@ -72,7 +73,7 @@ class Impressions:
     pred: pd.DataFrame
     spec: dict[str, Any]
     # By how many seconds events of each kind came before their impression.
-    _ahead: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    _ahead: Mapping[str, Floats] = field(default_factory=dict, repr=False)
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         return iter((self.true, self.pred))
@@ -392,10 +393,10 @@ def from_impressions(
     )
     events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
     events = {name: data for name, data in events.items() if data is not None}
-    _check_rules(rules, list(events))
+    _check_rules(rules, events)
     work = partial(attribute, rules=rules)
     if isinstance(log, LogInParts):
-        found: Impressions = log.run(work, rules)
+        found = log.run(work, rules)
     else:
         found = work({"log": log, **events, "persons": persons})
     warn_of_counts(found.spec)
@@ -421,7 +422,7 @@ def attribute(frames: Mapping[str, Any], rules: Rules) -> Impressions:
     return Impressions(true, pred, spec, ahead)
 
 
-def _check_rules(rules: Rules, events: list[str]) -> None:
+def _check_rules(rules: Rules, events: Collection[str]) -> None:
     check_record(rules)
     if rules.clicked_col is not None and "clicks" in events:
         raise OptionError(

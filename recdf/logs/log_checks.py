@@ -22,6 +22,7 @@ from ..inputs.options import Options
 from ..inputs.sorting import dense_codes, distinct
 from ..publishing import read_bytes
 from ..stats.many_tests import adjust
+from ..stats.numbers import Integers
 from ..stats.shares import equal_shares_test
 from ..tables.cells import amount
 from ..tables.findings import Findings, Severity, row_objects
@@ -208,7 +209,7 @@ persons, person_col, value_col, window, session_gap, named_lists
         many=many,
     )
     if isinstance(log, LogInParts):
-        found: Findings = log.run(work, rules)
+        found = log.run(work, rules)
     else:
         found = work(frames, whole=True, n_actions=n_actions)
     empty = found.rows[0]
@@ -289,19 +290,19 @@ def _odd_rows(
         yield from _odd_propensities(rows.log, propensity_col, n_actions, whole)
 
 
-def _empty_hours(of_rows: np.ndarray) -> OddRow:
+def _empty_hours(of_rows: Integers) -> OddRow:
     """Return the hours without any row between the first row and the last."""
     hours = distinct(of_rows)
     length = np.diff(hours) - 1
     largest = np.argsort(-length, kind="stable")[:5]
     starts = ((hours[largest] + 1) * 3600).astype("datetime64[s]").astype(str)
-    longest = zip(length[largest].tolist(), starts, strict=True)
+    longest = zip(length[largest], starts, strict=True)
     return (
         "empty_hours",
         "hours without a row",
         "warning",
         length.sum(),
-        int(hours[-1] - hours[0]) + 1,
+        hours[-1] - hours[0] + 1,
         ", ".join(f"{n:,} from {start}" for n, start in longest if n),
         "the log is broken there, or nobody was awake; leave the days concerned out of a "
         "comparison over time",
@@ -314,13 +315,13 @@ def _heavy_users(log: LogRows, many: int, rules: Rules, whole: bool) -> Iterator
     order = np.argsort(-rows, kind="stable")
     busy = order[rows[order] > many]
     labels = log.frame[rules.user_col].take(first_rows(log.user, len(rows))[order[:5]]).tolist()
-    most = zip(labels, rows[busy[:5]].tolist(), strict=False)
+    most = zip(labels, rows[busy[:5]], strict=False)
     words = ", ".join(f"{label!r}: {n:,}" for label, n in most)
     effect = "programs do not click like people: leave such users out"
     if whole:
         share = rows[busy].sum() / len(log)
         effect = f"they have {share:.1%} of the impressions; {effect}"
-    what, n_users = f"users with over {amount(many, 'impression')}", int((rows > 0).sum())
+    what, n_users = f"users with over {amount(many, 'impression')}", np.count_nonzero(rows > 0)
     yield "many_impressions", what, "warning", len(busy), n_users, words, effect
     if whole and n_users >= ENOUGH_USERS and MUCH * len(log) < rows.max() <= many:
         what = "a user with over 5 % of the impressions"

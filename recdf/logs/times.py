@@ -91,7 +91,7 @@ class Clock:
             raise OptionError(
                 f'⟦{name}={value!r}⟧; expected a span of time that is not negative, such as "24h"'
             )
-        return int(nanoseconds * TICKS_PER_SECOND[self.unit] // 10**9)
+        return nanoseconds * TICKS_PER_SECOND[self.unit] // 10**9
 
 
 def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[TimeColumn]]:
@@ -132,7 +132,7 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
         return Clock("number") if plain else Clock("datetime", "ns", TICKS_PER_SECOND["ns"]), found
     if known[0].kind == "number":
         whole = all(one.values.dtype.kind == "i" for one in found)
-        largest = max(float(one.values.max(initial=0)) for one in known)
+        largest = max(one.values.max(initial=0) for one in known)
         second = [ticks for ticks in TICKS_PER_SECOND.values() if largest >= SINCE_1970 * ticks]
         kind = np.int64 if whole else np.float64
         found = [one._replace(values=one.values.astype(kind, copy=False)) for one in found]
@@ -298,7 +298,7 @@ def time_slice(
             f"{where} has no time zone, so it cannot be shown in {tz}; say which zone it is in, "
             f'e.g. {where}.dt.tz_localize("UTC")'
         )
-    found: pd.Series = times.dt.floor("h" if every == "1h" else "D")
+    found = times.dt.floor("h" if every == "1h" else "D")
     if every in ("hour", "weekday"):
         found = (times.dt.hour if every == "hour" else times.dt.day_of_week).astype("Int64")
     elif every == "1W":

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import permutations
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ..inputs.door import checks_names, takes_options
 from ..inputs.options import Options, as_columns
 from ..judge.choices import Columns
 from ..stats.many_tests import adjust
-from ..stats.numbers import Floats, undefined_is_nan
+from ..stats.numbers import Floats, normal_quantile, undefined_is_nan
 from .estimate_value import FLAGS, find_flags, ope_estimate, records, trust
 from .plan import EstimatorRequest, Interaction, Plan, Ragged, SlateKind
 from .read_log import (
@@ -43,7 +42,7 @@ from .weighted_rows import clustered_error, dot, intervals
 WORST = 0.01
 
 
-WEIGHT_COLUMNS = (
+WEIGHT_COLUMNS = [
     "n_rows",
     "n_units",
     "n_clusters",
@@ -67,7 +66,7 @@ WEIGHT_COLUMNS = (
     "withheld",
     "flags",
     "trust",
-)
+]
 
 
 @says_as(ope_estimate)
@@ -171,15 +170,15 @@ def ope_diagnostics(
         low = high = np.nan
         if known["constant_reward"] is None:
             limits = intervals(rows, requests, estimates, plan)
-            low, high = (float(limits[name][0]) for name in ("ci_low", "ci_high"))
-        n_worst = max(int(np.ceil(WORST * len(rows))), 1)
+            low, high = (limits[name][0] for name in ("ci_low", "ci_high"))
+        n_worst = max(math.ceil(WORST * len(rows)), 1)
         worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]
-        p50, p99 = np.quantile(rows.weight, [0.5, 0.99]).tolist()
+        p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
         more = {
-            "propensity_min": float(arrays.take(some).propensity.min()),
+            "propensity_min": arrays.take(some).propensity.min(),
             "weight_p50": p50,
             "weight_p99": p99,
-            "worst_rows_share": float(worst.sum() / rows.weight.sum()),
+            "worst_rows_share": worst.sum() / rows.weight.sum(),
             "zero_weight_share": 1 - known["n_matched"] / len(rows),
         }
         flags = find_flags(known, requests[0], arrays)
@@ -191,7 +190,7 @@ def ope_diagnostics(
 # `propensity_check`: whether propensities fit their log.
 
 
-PROPENSITY_COLUMNS = (
+PROPENSITY_COLUMNS = [
     "n_rows",
     "n_shown",
     "inverse_sum",
@@ -204,7 +203,7 @@ PROPENSITY_COLUMNS = (
     "actions_z",
     "actions_p",
     "flags",
-)
+]
 
 UNEVEN_ALPHA = 0.01
 
@@ -329,7 +328,7 @@ def propensity_check(
         ", ".join(name for name, holds in zip(odd, both, strict=True) if holds)
         for both in zip(*odd.values(), strict=True)
     ]
-    return pd.concat([labels, table[list(PROPENSITY_COLUMNS)]], axis=1)
+    return pd.concat([labels, table[PROPENSITY_COLUMNS]], axis=1)
 
 
 def two_sided(z: Floats) -> Floats:
@@ -341,7 +340,7 @@ def two_sided(z: Floats) -> Floats:
 # `ope_compare`: several target policies on the same rows of one log.
 
 
-COMPARED_TARGET_COLUMNS = (
+COMPARED_TARGET_COLUMNS = [
     "estimator",
     "clip",
     "value_baseline",
@@ -359,7 +358,7 @@ COMPARED_TARGET_COLUMNS = (
     "withheld",
     "flags",
     "trust",
-)
+]
 
 
 @says_as(ope_estimate)
@@ -521,7 +520,7 @@ def ope_compare(
         assert other.sums is not None
         psis = [theirs - ours for ours, theirs in zip(one.sums[1:], other.sums[1:], strict=True)]
         squares = np.array([dot(psi, psi) for psi in psis])
-        errors = clustered_error(squares, own[0]["n_clusters"], one.units).tolist()
+        errors = clustered_error(squares, own[0]["n_clusters"], one.units)
         found.append(
             [
                 _difference(request, base, value, se, arrays)
@@ -540,7 +539,7 @@ def _difference(
     if one["constant_reward"] is not None or other["constant_reward"] is not None:
         se = np.nan  # rewards that do not vary tell nothing of the error
     base, value = one["value"], other["value"]
-    diff, half = value - base, NormalDist().inv_cdf((1 + log.plan.confidence) / 2) * se
+    diff, half = value - base, normal_quantile((1 + log.plan.confidence) / 2) * se
     both = {*find_flags(one, request, log), *find_flags(other, request, log)}
     flags = [name for name in FLAGS if name in both]
     return one | {

@@ -67,7 +67,7 @@ WIDE = 0.2
 
 # Each flag: the word of `trust` that it gives, and what it means and what to do, in a sentence for
 # those who meet it first. The first flag of an estimate that has a word decides.
-FLAGS: dict[str, tuple[str, str]] = {
+FLAGS = {
     "no_variation": (
         "do not use: rewards do not vary",
         "all rewards under the target policy are equal, as in a log of clicked rows only, so there "
@@ -142,14 +142,14 @@ def find_flags(found: Record, request: EstimatorRequest, log: LogArrays) -> list
     moved = abs(found["clip_change"]) + found["clip_change_se"]
     hold = {
         # A log without any reward has few of them, which is flagged as that.
-        "no_variation": bool(found["constant_reward"]),
+        "no_variation": found["constant_reward"],
         "few_rewards": min(found["ess_reward"], found["ess_reward_expected"]) < FEW_REWARDS,
         "low_ess": not testable or found["ess_share"] < LOW_ESS_SHARE,
         "dominated": found["max_weight_share"] > DOMINATED,
         "unsupported": testable and z < UNSUPPORTED_Z,
         "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
         "model_mismatch": testable and request.estimator.uses_q and abs(found["model_z"]) > MODEL_Z,
-        "few_clusters": bool(log.plan.cluster) and found["n_clusters"] < FEW_CLUSTERS,
+        "few_clusters": log.plan.cluster and found["n_clusters"] < FEW_CLUSTERS,
         "concentrated": found["ess_influence"] < LOW_ESS_INFLUENCE
         or abs(found["skewness"]) > SKEWED_WEIGHTS,
         "clip_bias": moved > max(CLIP_BIAS * found["se"], VALUE_ROUNDING * abs(found["value"])),
@@ -193,7 +193,7 @@ def trust(
 # `ope_estimate`: one tidy row per group, estimator and clip.
 
 
-ESTIMATE_COLUMNS = (
+ESTIMATE_COLUMNS = [
     "estimator",
     "clip",
     "value",
@@ -227,7 +227,7 @@ ESTIMATE_COLUMNS = (
     "withheld",
     "flags",
     "trust",
-)
+]
 
 
 # What an interval says, and rewards that do not vary leave null.

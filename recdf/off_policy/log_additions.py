@@ -19,17 +19,17 @@ from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import order_source
 from ..judge.choices import Columns
-from ..stats.numbers import Floats
+from ..stats.numbers import Floats, Mask
 from .read_log import (
     SUM_ROUNDING,
     log_frame,
     log_key_codes,
-    read_finite,
+    read_floats,
     read_probabilities,
     read_rewards,
     split_groups,
 )
-from .weighted_rows import Bools, IntCodes
+from .weighted_rows import IntCodes
 
 # ------------------------------------------------------------------------------------------
 # `target_from_recs`: recommendations of a deterministic recommender as a target policy.
@@ -156,7 +156,7 @@ def target_from_recs(
         # Equal scores are in the order of their rows.
         by_score = order["by"] == "score"
         ranks = pd.Series(number).groupby(by_list).rank("first", ascending=not by_score).to_numpy()
-    position = None if position_col is None else read_finite(frame, position_col)
+    position = None if position_col is None else read_floats(frame, position_col)
     found = []
     for some in groups.rows:
         chosen = np.arange(len(recs)) if some is None else some
@@ -182,8 +182,6 @@ def target_from_recs(
 
 # Rounded probabilities of many candidates may miss 1 by this much.
 LEAST_MISSING = 1e-3
-
-ADDED = ("q_logged", "q_target", "target_mass")
 
 
 @checks_names
@@ -289,7 +287,7 @@ def reward_table(
             f"⟦fold_by={fold_by}⟧ and ⟦folds={folds}⟧: name the key that stays in one fold, or "
             "pass ⟦+folds=1⟧"
         )
-    _refuse_to_overwrite(frame, ADDED)
+    _refuse_to_overwrite(frame, ["q_logged", "q_target", "target_mass"])
     what = "the target policy's probability"
     column(offered, target_col, "candidates", suggest=())
     target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
@@ -322,12 +320,12 @@ def reward_table(
     # Distinct rows of what a prediction for all candidates depends on: context, the rest of the
     # cell, and the fold.
     rows = coded.drop(columns=numbers[item]).assign(fold=fold)
-    of_row = rows.groupby(list(rows.columns), sort=False).ngroup().to_numpy()
-    rows = rows.iloc[first_rows(of_row, int(of_row.max()) + 1)]
+    of_row = rows.groupby([*rows], sort=False).ngroup().to_numpy()
+    rows = rows.iloc[first_rows(of_row, of_row.max() + 1)]
     rows["context row"] = np.arange(len(rows))
     pairs = rows.merge(listed, on=on) if on else rows.merge(listed, how="cross")
-    logged, predicted = _predicted(coded, pairs, cell, fold, folds, reward, float(prior))
-    of_pair, share = pairs["context row"].to_numpy(), pairs["target"].to_numpy()
+    logged, predicted = _predicted(coded, pairs, cell, fold, folds, reward, prior)
+    of_pair, share = pairs["context row"], pairs["target"]
     value, mass = (
         np.bincount(of_pair, of_each, len(rows)).astype(np.float64)[of_row]
         for of_each in (share * predicted, share)
@@ -361,7 +359,7 @@ def _predicted(
     each pair of one of its contexts and a candidate."""
     cells = pd.concat([coded[names], pairs[names]], ignore_index=True)
     cell = cells.groupby(names, sort=False).ngroup().to_numpy()
-    own, others, n_cells = cell[: len(coded)], cell[len(coded) :], int(cell.max()) + 1
+    own, others, n_cells = cell[: len(coded)], cell[len(coded) :], cell.max() + 1
     joint, size = fold * n_cells + own, folds * n_cells
     n, total = (
         np.bincount(joint, of_each, size).astype(np.float64).reshape(folds, n_cells)
@@ -373,10 +371,10 @@ def _predicted(
     smoothed = (total + prior * mean) / np.maximum(n + prior, 1e-300)
     if prior == 0:  # a cell without rows in the other folds has nothing but the mean
         smoothed = np.where(n > 0, smoothed, mean)
-    return smoothed[fold, own], smoothed[pairs["fold"].to_numpy(), others]
+    return smoothed[fold, own], smoothed[pairs["fold"], others]
 
 
-def _check_mass(mass: Floats, there: Bools, context: list[str]) -> None:
+def _check_mass(mass: Floats, there: Mask, context: list[str]) -> None:
     """Refuse probabilities of candidates that are none, and warn where candidates are missing."""
     if n := np.count_nonzero(mass > 1 + SUM_ROUNDING):
         what = f"candidates of one {', '.join(context)}" if context else "candidates"

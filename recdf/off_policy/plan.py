@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
@@ -41,12 +41,12 @@ SlateKind = Literal["item", "conditional", "prefix", "slate"]
 MODEL_COLUMNS = ("q_logged", "q_target")  # the arguments with the columns of a reward model
 
 # Which kinds of propensity give the weights of an interaction, and what the kind holds.
-ALLOWED: dict[Interaction, tuple[SlateKind, ...]] = {
+ALLOWED = {
     "independent": ("item",),
     "cascade": ("conditional", "prefix"),
     "standard": ("conditional", "prefix", "slate"),
 }
-MEANING: dict[SlateKind, str] = {
+MEANING = {
     "item": "the probability of the item at its position, whatever stands at the others",
     "conditional": "the probability of the item at its position, given the items above it",
     "prefix": "the probability of the items down to this position",
@@ -70,7 +70,7 @@ class Estimator(NamedTuple):
     unclipped: str
 
 
-ESTIMATORS: dict[str, Estimator] = {
+ESTIMATORS = {
     one.name: one
     for one in (
         Estimator("ips", "cap", False, False, "ips"),
@@ -222,7 +222,7 @@ class Plan:
         names = as_columns(given)
         if not names or len(set(names)) < len(names):
             raise OptionError(f"⟦estimators={given!r}⟧; expected one or more names, each once")
-        clips: list[Any] = [None] if self.clip is None else as_columns(self.clip)
+        clips = [None] if self.clip is None else as_columns(self.clip)
         for one in clips:
             if one is not None and not a_number(above=0).holds(one):
                 raise OptionError(

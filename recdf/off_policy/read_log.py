@@ -29,9 +29,9 @@ from ..inputs.codes import encode_keys, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
-from ..stats.numbers import Floats
+from ..stats.numbers import Floats, Mask
 from .plan import MEANING, Interaction, Plan
-from .weighted_rows import Bools, IntCodes, LogGroup
+from .weighted_rows import IntCodes, LogGroup
 
 # ------------------------------------------------------------------------------------------
 # Columns of a log, checked one at a time.
@@ -41,7 +41,7 @@ from .weighted_rows import Bools, IntCodes, LogGroup
 
 
 # Smaller numbers than this have lost digits, and their inverses are infinite.
-LEAST_PROPENSITY = float(np.finfo(np.float64).tiny)
+LEAST_PROPENSITY = np.finfo(float).tiny
 
 # Fourth powers of weight times reward are summed, and must stay below the largest float.
 LARGEST_WEIGHT = 1e15
@@ -90,26 +90,21 @@ def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item")
     return frame
 
 
-def read_finite(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """A column of numbers of the log without nulls and infinite values; whole numbers stay so."""
+def read_floats(frame: pd.DataFrame, name: str) -> Floats:
+    """A column of numbers of the log without nulls and infinite values."""
     values = read_numbers(column(frame, name, "log"), f"log[{name!r}]")
-    if n := int(np.count_nonzero(~np.isfinite(values))):
+    if n := np.count_nonzero(~np.isfinite(values)):
         raise DataError(
             f"log[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; "
             "expected finite numbers"
         )
-    return values
-
-
-def read_floats(frame: pd.DataFrame, name: str) -> Floats:
-    """The same as floats."""
-    return read_finite(frame, name).astype(np.float64, copy=False)
+    return values.astype(np.float64, copy=False)
 
 
 def read_rewards(frame: pd.DataFrame, name: str) -> Floats:
     """A column of rewards, whose fourth powers are finite."""
     values = read_floats(frame, name)
-    if (largest := max(abs(float(values.min())), abs(float(values.max())))) > LARGEST_REWARD:
+    if (largest := max(-values.min(), values.max())) > LARGEST_REWARD:
         raise DataError(
             f"log[{name!r}] holds rewards up to {largest:.3g} in size; expected at most "
             f"{LARGEST_REWARD:g}, whose powers are still numbers"
@@ -130,7 +125,7 @@ def read_probabilities(
     where = f"{role}[{name!r}]"
     values = read_numbers(column(frame, name, role), where).astype(np.float64, copy=False)
     with np.errstate(invalid="ignore"):
-        low, high = float(values.min()), float(values.max())
+        low, high = values.min(), values.max()
     if not zero and 0 < low < least:
         raise DataError(
             f"{where} is below {least:.3g} in {np.count_nonzero(values < least):,} of "
@@ -166,7 +161,7 @@ def log_key_codes(
             try:
                 column(frame, name, "log", suggest=())
             except ColumnError as error:
-                given = names[0] if len(names) == 1 else list(names)
+                given = names[0] if len(names) == 1 else names
                 raise error.within(after=f" (⟦{argument}={given!r}⟧; {hint})") from None
     ids = [known_ids(frame, "log", name, f"; drop these rows, or {hint}") for name in names]
     if ordered:
@@ -190,10 +185,10 @@ def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str =
 
 
 def beside_groups(
-    labels: pd.DataFrame, rows: Sequence[Sequence[Record]], columns: Sequence[str]
+    labels: pd.DataFrame, rows: Sequence[Sequence[Record]], columns: list[str]
 ) -> pd.DataFrame:
     """Table of these columns of the records of every group, behind its labels."""
-    table = pd.DataFrame([record for own in rows for record in own])[list(columns)]
+    table = pd.DataFrame([record for own in rows for record in own])[columns]
     which = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
     return pd.concat([labels.iloc[which].reset_index(drop=True), table], axis=1)
 
@@ -205,17 +200,12 @@ def beside_groups(
 # the `Rows` of one group under one interaction. The same checks run for frames of any dtype.
 
 
-NO_CLUSTER = (
-    "name the column of users in ⟦+cluster=⟧, or pass ⟦+cluster=None⟧ if all rows are independent"
-)
 WRITE_TARGET = (
     "write there the probability with which the other policy would show the item of the row: 1/n "
     "for a policy that picks one of n items at random, or let target_from_recs write it for a "
     "recommender"
 )
 SLATE_TOLERANCE = 1e-9  # rounding that products of propensities may have
-
-NO_UNIT = "pass ⟦+slate_col=None⟧ if every row is a decision of its own"
 
 
 @dataclass(frozen=True)
@@ -276,7 +266,7 @@ class LogArrays:
         if interaction is not None:
             found = log._of_slates(found, interaction)
         if not found.weight.max() <= LARGEST_WEIGHT:
-            n = int(np.count_nonzero(~(found.weight <= LARGEST_WEIGHT)))
+            n = np.count_nonzero(~(found.weight <= LARGEST_WEIGHT))
             raise DataError(
                 f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that "
                 "small is no probability with which an item was shown"
@@ -292,7 +282,7 @@ class LogArrays:
         inside = unit[1:] == unit[:-1]
         first = np.append(True, ~inside)
         starts = np.flatnonzero(first)
-        lengths = np.diff(np.append(starts, len(unit)))
+        lengths = np.diff(starts, append=len(unit))
         twice = inside & (position[1:] == position[:-1])
         if twice.any():
             raise DuplicateError(
@@ -302,7 +292,7 @@ class LogArrays:
             )
         present, place = np.unique(position, return_inverse=True)
         if plan.ragged == "raise" and not (lengths == len(present)).all():
-            shortest, longest = int(lengths.min()), int(lengths.max())
+            shortest, longest = lengths.min(), lengths.max()
             found = (
                 f"{shortest} to {longest} rows"
                 if shortest < longest
@@ -328,14 +318,14 @@ class LogArrays:
         weight = rows.weight
         if plan.propensity_kind == "conditional" and interaction != "independent":
             weight = weight.astype(np.float64, copy=True)
-            for k in range(1, int(lengths.max(initial=0))):  # over positions, not over rows
+            for k in range(1, lengths.max(initial=0)):  # over positions, not over rows
                 below = starts[lengths > k] + k
                 weight[below] *= weight[below - 1]
         if interaction == "standard":
             weight = np.repeat(weight[np.append(starts[1:], len(unit)) - 1], lengths)
         return replace(rows, weight=weight, position=place, n_positions=len(present), first=first)
 
-    def _check_slates(self, first: Bools) -> None:
+    def _check_slates(self, first: Mask) -> None:
         """Refuse columns that cannot be what `propensity_kind` says."""
         kind, both, inside = self.plan.propensity_kind, (self.propensity, self.target), ~first[1:]
         names = [f"log[{name!r}]" for name in (self.plan.propensity_col, self.plan.target_col)]
@@ -362,7 +352,7 @@ class LogArrays:
                     "⟦propensity_kind='slate'⟧ means one value per unit; values of single "
                     "positions are ⟦+propensity_kind='conditional'⟧"
                 )
-            if n := int(np.count_nonzero(step > SLATE_TOLERANCE)):
+            if n := int((step > SLATE_TOLERANCE).sum()):
                 raise DataError(
                     f"{where} grows from one position to the next in {n:,} rows, but "
                     "⟦+propensity_kind='prefix'⟧ means the running product, which cannot grow; "
@@ -384,9 +374,9 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         frame, plan.target_col, zero=True, what="the target policy's probability of the item"
     )
     reward = read_rewards(frame, plan.reward_col)
-    low, high = float(reward.min()), float(reward.max())
+    low, high = reward.min(), reward.max()
     least, most = plan.reward_range or (low, high)
-    if outside := int(np.count_nonzero((reward < least) | (reward > most))):
+    if outside := np.count_nonzero((reward < least) | (reward > most)):
         raise DataError(
             f"log[{plan.reward_col!r}] is outside ⟦reward_range=⟧({least:g}, {most:g}) in "
             f"{outside:,} of {len(frame):,} rows (from {low:g} to {high:g}); widen the range"
@@ -402,8 +392,17 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         if names
         else None
         for names, argument, hint in (
-            (plan.unit, "slate_col", NO_UNIT),
-            (as_columns(plan.cluster), "cluster", NO_CLUSTER),
+            (
+                plan.unit,
+                "slate_col",
+                "pass ⟦+slate_col=None⟧ if every row is a decision of its own",
+            ),
+            (
+                as_columns(plan.cluster),
+                "cluster",
+                "name the column of users in ⟦+cluster=⟧, or pass ⟦+cluster=None⟧ if all rows are "
+                "independent",
+            ),
         )
     )
     # the tables of string ids, before the weights take memory
@@ -412,7 +411,7 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
     kept = None if plan.weight_col is None else _sample_weight(frame, plan.weight_col)
     position = None
     if unit is not None:
-        places = read_finite(frame, plan.position_col)
+        places = read_floats(frame, plan.position_col)
         if (places != np.floor(places)).any():
             raise DataError(
                 f"log[{plan.position_col!r}] holds fractions; expected whole positions, 1 for the "

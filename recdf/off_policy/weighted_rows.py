@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..inputs.machine import sizes
-from ..stats.numbers import Floats, undefined_is_nan
+from ..stats.numbers import Floats, Mask, normal_quantile, undefined_is_nan
 from ..stats.resampling import bootstrap_effect, poisson_sums
 from ..stats.student import student_quantile
 from .plan import EstimatorRequest, Plan, WeightRule, effective_weight
@@ -27,13 +26,12 @@ from .plan import EstimatorRequest, Plan, WeightRule, effective_weight
 
 
 IntCodes = npt.NDArray[np.integer]
-Bools = npt.NDArray[np.bool_]
 
 
 def dot(one: Floats, other: Floats) -> float:
     """Return the sum of products. On a busy machine, the linear algebra library would wait for its
     threads."""
-    return float((one * other).sum())
+    return (one * other).sum()
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class LogGroup:
     sample_weight: Floats | None = None
     position: IntCodes | None = None
     n_positions: int = 1
-    first: Bools | None = None
+    first: Mask | None = None
     cluster: IntCodes | None = None
     n_codes: int = 0
 
@@ -62,8 +60,7 @@ class LogGroup:
     @cached_property
     def n_clusters(self) -> int:
         """Clusters that occur."""
-        found = len(self) if self.cluster is None else np.count_nonzero(np.bincount(self.cluster))
-        return int(found)
+        return len(self) if self.cluster is None else int((np.bincount(self.cluster) > 0).sum())
 
     def part(self, rows: slice) -> LogGroup:
         """Return some of the rows."""
@@ -79,7 +76,7 @@ class LogGroup:
         if self.first is not None:
             starts = np.flatnonzero(self.first)
             edges = np.unique(starts[np.searchsorted(starts, edges, side="right") - 1])
-        for start, stop in pairwise([*edges.tolist(), len(self)]):
+        for start, stop in pairwise([*edges, len(self)]):
             yield self.part(slice(start, stop))
 
     def sums(self, values: Callable[[LogGroup], Sequence[Any]]) -> list[Any]:
@@ -120,7 +117,7 @@ class LogGroup:
         """Return the number of each row's position."""
         return table[0] if self.position is None else table[self.position]
 
-    def weighted(self, values: Floats) -> Floats:
+    def weighted(self, values: Any) -> Any:
         """Values times the sample weights of their rows."""
         return values if self.sample_weight is None else values * self.sample_weight
 
@@ -156,7 +153,7 @@ class LogGroup:
             )
         low, high = np.min(ends, axis=0)[:, 0], np.max(ends, axis=0)[:, 1]
         same = low[high - low <= 1e-12 * np.abs(high)]  # sums of money differ by rounding alone
-        return float(same[0]) if len(same) else None
+        return same[0] if len(same) else None
 
 
 # Size of z over rows from which the mean weight is tested over clusters too.
@@ -192,8 +189,8 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> d
     earned, earned_square, paid, paid_square = of_rewards
     n_clipped, above, n_rows = 0, 0.0, population
     if clip is not None:
-        n_clipped = int(np.count_nonzero(rows.weight > clip))
-        above = float(rows.weighted(np.maximum(rows.weight - clip, 0.0)).sum())
+        n_clipped = int((rows.weight > clip).sum())
+        above = rows.weighted(np.maximum(rows.weight - clip, 0.0)).sum()
     with undefined_is_nan():
         ess = np.nan_to_num(total**2 / square)
         # The share of rows with a reward under the target policy; a slate of k rows has k chances
@@ -208,11 +205,11 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> d
         seen = np.divide(earned**2, earned_square)
         share = largest / total
     return {
-        "ess": float(ess.min()),
-        "ess_share": float((ess / count).min()),
-        "ess_reward": float(np.nan_to_num(seen)),
-        "ess_reward_expected": float(np.nan_to_num(expected)),
-        "max_weight_share": float(share.max()) if (total > 0).all() else 1.0,
+        "ess": ess.min(),
+        "ess_share": (ess / count).min(),
+        "ess_reward": np.nan_to_num(seen),
+        "ess_reward_expected": np.nan_to_num(expected),
+        "max_weight_share": share.max() if (total > 0).all() else 1.0,
         "n_clipped": n_clipped,
         "clipped_mass": above / population.sum(),
     }
@@ -229,7 +226,7 @@ def weight_numbers(rows: LogGroup) -> dict[str, Any]:
     total, count = rows.sums(
         lambda one: [*map(one.position_sums, (one.weighted(one.weight), one.row_weights))]
     )
-    mean, largest = total / count, float(rows.weight.max())
+    mean, largest = total / count, rows.weight.max()
 
     def deviation(piece: LogGroup) -> Floats:
         return piece.weighted(piece.weight - piece.at_position(mean))
@@ -239,7 +236,7 @@ def weight_numbers(rows: LogGroup) -> dict[str, Any]:
         with undefined_is_nan():
             z = (mean - 1) / (np.sqrt(n / np.subtract(n, 1) * square) / count)
         z = np.where(np.abs(mean - 1) < 1e-12, 0.0, z)
-        return float(z[np.argmax(np.abs(z))])
+        return z[np.argmax(np.abs(z))]
 
     def squares(piece: LogGroup) -> list[Floats]:
         both = deviation(piece) ** 2, np.broadcast_to(1.0, len(piece))
@@ -250,15 +247,15 @@ def weight_numbers(rows: LogGroup) -> dict[str, Any]:
     if rows.cluster is not None and abs(z) > CLUSTERS_ARE_ASKED_ABOVE:
         (sums,) = rows.per_cluster(lambda piece: piece.by_position(deviation(piece)))
         cluster_z = z_of(np.array([dot(one, one) for one in sums]), rows.n_clusters)
-    weight_mean = float(total.sum() / count.sum())
+    weight_mean = total.sum() / count.sum()
     return {
         "weight_mean": weight_mean,
         "weight_max": largest,
         "unsupported_mass": max(1 - weight_mean, 0.0),
         "weight_mean_z": z,
         "cluster_z": cluster_z,
-        "n_matched": int(np.count_nonzero(rows.weight)),
-        "all_one": float(rows.weight.min()) == largest == 1.0,
+        "n_matched": np.count_nonzero(rows.weight),
+        "all_one": rows.weight.min() == largest == 1.0,
         "constant_reward": rows.constant_reward(),
     }
 
@@ -304,7 +301,7 @@ def _parts(
     g = piece.weighted(effective_weight(piece.weight, rule, clip))
     if not uses_q:
         return g, piece.reward, 0.0
-    return g, piece.reward - piece.q_logged, piece.weighted(np.asarray(piece.q_target))
+    return g, piece.reward - piece.q_logged, piece.weighted(piece.q_target)
 
 
 def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Estimates:
@@ -327,8 +324,7 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
     totals = dict(zip(kinds, zip(sums[::3], sums[1::3], sums[2::3], strict=True), strict=True))
     logging = reward / units
     values = [
-        float(_value(*totals[one.kind], per_position, units, one.estimator.normalised))
-        for one in requests
+        _value(*totals[one.kind], per_position, units, one.estimator.normalised) for one in requests
     ]
     # The same request without its clip; None where there is no clip.
     names = [(one.estimator.name, one.clip) for one in requests]
@@ -347,7 +343,7 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
                 gain, weight, _ = totals[request.kind]
                 level = piece.at_position(gain / weight)
                 g = g / piece.at_position(weight / per_position)
-            own = piece.weighted(np.asarray(level - piece.per_unit(value)))
+            own = piece.weighted(level - piece.per_unit(value))
             found.append(g * (error - level) + own + model)
         return found
 
@@ -384,7 +380,7 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
 def clustered_error(squares: Floats, n_clusters: int, units: float) -> Floats:
     """√(U/(U−1)·Σ(Σψ)²)/n; null for a single cluster."""
     factor = n_clusters / (n_clusters - 1) if n_clusters > 1 else np.nan
-    return np.asarray(np.sqrt(factor * squares) / units)
+    return np.sqrt(factor * squares) / units
 
 
 # ------------------------------------------------------------------------------------------
@@ -410,7 +406,7 @@ def model_mismatch_z(rows: LogGroup) -> float:
 
     def sums(piece: LogGroup) -> list[Any]:
         w, units = piece.weighted(piece.weight), piece.unit_weights()
-        target = piece.weighted(np.asarray(piece.q_target))
+        target = piece.weighted(piece.q_target)
         return [np.sum(one) for one in (w, w * piece.q_logged, units, target)]
 
     weights, logged, units, target = rows.sums(sums)
@@ -427,8 +423,8 @@ def model_mismatch_z(rows: LogGroup) -> float:
         return [piece.weighted(psi - (piece.q_target - target))]
 
     square = np.array(sum(dot(psi, psi) for (psi,) in rows.per_cluster(influence)))
-    se = float(clustered_error(square, rows.n_clusters, units))
-    return float(above / se if se > 0 else np.copysign(np.inf, above))
+    se = clustered_error(square, rows.n_clusters, units)
+    return above / se if se > 0 else np.copysign(np.inf, above)
 
 
 # ------------------------------------------------------------------------------------------
@@ -446,7 +442,7 @@ def intervals(
     if plan.interval == "bootstrap":
         return _bootstrapped(rows, requests, plan)
     if plan.interval == "delta" or plan.reward_range is None or plan.weight_range is None:
-        z = NormalDist().inv_cdf((1 + plan.confidence) / 2)
+        z = normal_quantile((1 + plan.confidence) / 2)
         for name, own in (("value", ""), ("lift", "lift_")):
             half = z * columns[f"{own}se"]
             limits |= {f"{own}ci_low": columns[name] - half, f"{own}ci_high": columns[name] + half}
@@ -567,7 +563,7 @@ def cressie_read(
             # mean is x − √(2yz).
             extreme = sign * min(sign * (unseen - less) * reward for reward in rewards)
             cluster = unseen, unseen**2, extreme, unseen * extreme, extreme**2
-            w, ww, f, wf, ff = ((sums + cluster) / (n + 1) * (1, 1, sign, sign, 1)).tolist()
+            w, ww, f, wf, ff = (sums + cluster) / (n + 1) * (1, 1, sign, sign, 1)
             spread = ww - w**2
             if spread <= 0:
                 continue

@@ -109,7 +109,11 @@ def form_of(*values: Any, half: Any = math.nan, sign: str = "", significant: int
         decimals = 1 - _exponent(half / 10.0**power, 1)
     else:
         decimals = max(0, significant - 1 - _exponent(max(sizes), significant - 1))
-        exact = (n for n in range(decimals) if all(_says(value, n) for value in sizes))
+        exact = (
+            n
+            for n in range(decimals)
+            if all(abs(round(value, n) - value) <= 1e-9 * value for value in sizes)
+        )
         return Form(next(exact, decimals), power, sign)
     more = (n for n in range(4) if round(min(sizes, default=1.0), decimals + n))
     return Form(decimals + next(more, 0), power, sign)
@@ -118,10 +122,6 @@ def form_of(*values: Any, half: Any = math.nan, sign: str = "", significant: int
 def _exponent(value: float, digits: int) -> int:
     """Return the power of ten of a number that is rounded to some digits behind its first one."""
     return int(f"{value:.{digits}e}".partition("e")[2])
-
-
-def _says(value: float, decimals: int) -> bool:
-    return abs(round(value, decimals) - value) <= 1e-9 * value
 
 
 def number(value: Any, form: Form | str) -> str:
@@ -489,5 +489,4 @@ class AnyFrame(type):
 def html_of_pandas(frame: pd.DataFrame) -> str | None:
     """The look that pandas gives a frame, names escaped."""
     found: Any = pd.DataFrame(frame)
-    html: str | None = found._repr_html_()
-    return html
+    return found._repr_html_()

@@ -3,13 +3,13 @@ that shows itself."""
 
 from __future__ import annotations
 
+import math
 import shutil
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
-import numpy as np
 import pandas as pd
 
 from ..errors import in_words
@@ -26,7 +26,7 @@ from .cells import (
     visible,
 )
 
-Severity = Literal["error", "warning", "info"]
+Severity = Literal["error", "warning", "info"]  # in the order of a table
 
 FINDING_COLUMNS = {
     "finding": "str",
@@ -76,10 +76,20 @@ class Findings:
         words = examples
         if not isinstance(examples, str):
             words = ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
-        row = {"finding": in_words(finding), "severity": severity, "count": int(count)}
-        row |= {"of": of, "examples": words, "effect": in_words(effect)}
-        row |= {"code": code, "by": by, "ranges": ranges, "frame": frame}
-        self.rows.append(row)
+        self.rows.append(
+            {
+                "finding": in_words(finding),
+                "severity": severity,
+                "count": int(count),
+                "of": of,
+                "examples": words,
+                "effect": in_words(effect),
+                "code": code,
+                "by": by,
+                "ranges": ranges,
+                "frame": frame,
+            }
+        )
 
     def __add__(self, other: Findings) -> Findings:
         """Return the findings of two parts of the data. The examples are those of the first part
@@ -96,15 +106,13 @@ class Findings:
 
     def table(self) -> pd.DataFrame:
         """Return all findings as a table: errors, then warnings, then infos."""
-        rows = [row for row in self.rows if row["count"]]
+        place = get_args(Severity).index
+        found = (row for row in self.rows if row["count"])
+        rows = sorted(found, key=lambda row: place(row["severity"]))
         for row in rows:
             of = 1 if row["of"] is None else row["of"]
-            row["share"] = row["count"] / of if of else float("nan")
-        table = pd.DataFrame(rows, columns=list(self.columns)).astype(dict(self.columns))
-        order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
-        return ShownFindings(
-            table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
-        )
+            row["share"] = row["count"] / of if of else math.nan
+        return ShownFindings(pd.DataFrame(rows, columns=[*self.columns]).astype(self.columns))
 
 
 def row_objects(frame: pd.DataFrame) -> list[Any]:
@@ -112,6 +120,11 @@ def row_objects(frame: pd.DataFrame) -> list[Any]:
     themselves."""
     rows = frame.astype(object).to_numpy().tolist()
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
+
+
+def row_names(frame: pd.DataFrame) -> list[str]:
+    """Return the labels of each row as one text, which is empty without columns."""
+    return [" · ".join(map(str, row)) for row in frame.astype(object).to_numpy().tolist()]
 
 
 class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
@@ -130,7 +143,7 @@ class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
         if not len(self):
             return "<p>no findings</p>"
         rows = [
-            [*_first_cells(row), Cell(row["effect"]), Cell(str(row["examples"]))]
+            [*_first_cells(row), Cell(row["effect"]), Cell(row["examples"])]
             for row in self.head(SHOWN_ROWS).to_dict("records")
         ]
         return to_html(
@@ -141,7 +154,7 @@ class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
 def finding_of(row: Mapping[Any, Any]) -> str:
     """Return a finding with the recommender whose lists it is about, such as "knn: lists shorter
     than 10"."""
-    return f"{row['by']}: {row['finding']}" if row.get("by", "") else str(row["finding"])
+    return f"{row['by']}: {row['finding']}" if row.get("by", "") else row["finding"]
 
 
 FINDING_HEAD = ["severity", "finding", "count", "share"]
@@ -149,7 +162,7 @@ FINDING_SIDES: list[Align] = ["left", "left", "right", "right"]
 
 
 def _first_cells(row: dict[Any, Any]) -> list[Cell]:
-    severity, share = str(row["severity"]), number(row["share"], ".1%")
+    severity, share = row["severity"], number(row["share"], ".1%")
     first = Cell(severity, bold=severity == "error")
     return [first, Cell(finding_of(row)), Cell(f"{int(row['count']):,}"), Cell(share)]
 
