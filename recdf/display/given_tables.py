@@ -15,7 +15,7 @@ Otherwise they are paired by their keys.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.result import Evaluation, Result, join_results
 from ..evaluation.spec import better_of
 from ..evaluation.summary import summarize
-from ..evaluation.value_moments import CONFIDENCE, unit_codes
+from ..evaluation.value_moments import CONFIDENCE, groups_of, unit_codes
 from ..experiments.compare.cheap_labels import (
     JUDGED,
     cheap_column,
@@ -143,20 +143,6 @@ def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
         frame[name].astype(object).where(frame[name].notna(), "(null)").map(str) for name in by
     )
     return list(map(JOINED_BY.join, zip(*parts, strict=True)))
-
-
-def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
-    """Return the rows of every `by` value, by its label, in the order of first appearance."""
-    if not by:
-        return {ONLY: np.arange(len(frame))}
-    # A null is unequal to everything.
-    changes = [frame[name].ne(frame[name].shift()).fillna(True).to_numpy(bool) for name in by]
-    starts = np.flatnonzero(np.any(changes, axis=0))
-    first, rows = frame.take(starts), np.split(np.arange(len(frame)), starts[1:])
-    if first.duplicated(by).any():  # rows of one value stand apart, which is rare
-        codes: Any = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup()
-        first, rows = first.drop_duplicates(by), split(codes.to_numpy(), codes.max() + 1)
-    return dict(zip(labels(first, by), rows, strict=True))
 
 
 def as_result(given: Any) -> Evaluation:
@@ -427,54 +413,67 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
 
 # -- models side by side: where their lists stand, and their comparison
 
-# Names of the columns of the frame that is compared.
-MODEL, LIST, UNIT = "model", "list", "unit of list"
+# Columns of numbers that stand for labels: coding millions of them again would take longer than the
+# tests.
+MODEL, LIST, UNIT = "recdf: model", "recdf: list", "recdf: unit"
+GROUP = "recdf: number of group"
 
 
 def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
     """Return the rows of `per_user` of every model, by its label, in the order of first
     appearance."""
-    return rows_by(result.per_user, list(result.spec["by"]))
+    frame, by = result.per_user, list(result.spec["by"])
+    if not by:
+        return {ONLY: np.arange(len(frame))}
+    # A null is unequal to everything.
+    changes = [frame[name].ne(frame[name].shift()).fillna(True).to_numpy(bool) for name in by]
+    starts = np.flatnonzero(np.any(changes, axis=0))
+    first, rows = frame.take(starts), np.split(np.arange(len(frame)), starts[1:])
+    if first.duplicated(by).any():  # rows of one value stand apart, which is rare
+        codes, first = groups_of(frame, by)
+        rows = split(codes, len(first))
+    return dict(zip(labels(first, by), rows, strict=True))
 
 
-def model_codes(rows: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the number of the model of every row, from the rows of every model."""
-    codes = np.empty(sum(map(len, rows.values())), np.int64)
-    for code, own in enumerate(rows.values()):
-        codes[own] = code
-    return codes
-
-
-class Places(NamedTuple):
-    """One integer per row of `per_user`, the same for the same list of every model, and the first
-    row of each list."""
-
-    of_row: np.ndarray
-    first_row: np.ndarray
-
-
-def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> Places:
-    """Return where the lists of every model stand."""
+def list_places(
+    result: Evaluation, rows: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return one integer per row of `per_user`, the same for the same list of every model, and the
+    first row of each list."""
     keys = result.per_user[list(result.spec["user_col"])]
-    if len({*map(len, rows.values())}) == 1:
-        first, *others = (keys.take(own).reset_index(drop=True) for own in rows.values())
-        if all(first.equals(other) for other in others):
-            places = np.empty(len(keys), np.int64)
-            for own in rows.values():
-                places[own] = np.arange(len(own))
-            return Places(places, next(iter(rows.values())))
-    groups = (
-        keys.groupby(list(keys.columns), sort=False, dropna=False, observed=True)
-        .ngroup()
-        .to_numpy()
-    )
-    return Places(groups, np.unique(groups, return_index=True)[1])
+    of_models = (keys.take(own).reset_index(drop=True) for own in rows.values())
+    if rows and all(map(next(of_models).equals, of_models)):
+        places = np.empty(len(keys), np.int64)
+        for own in rows.values():
+            places[own] = np.arange(len(own))
+        return places, next(iter(rows.values()))
+    places, _ = groups_of(keys, list(keys.columns))
+    return places, np.unique(places, return_index=True)[1]
+
+
+def numbered_lists(
+    result: Evaluation, columns: list[str], within: Mapping[Any, np.ndarray]
+) -> pd.DataFrame:
+    """Return some columns of every list, with the numbers of its model, its unit and itself; with
+    `within`, the rows of every group, one group after another."""
+    rows, per_user, spec = model_rows(result), result.per_user, result.spec
+    models, (lists, _) = np.empty(len(per_user), np.int64), list_places(result, rows)
+    for code, own in enumerate(rows.values()):
+        models[own] = code
+    frame = per_user[per_user.columns.intersection(columns, sort=False)]
+    frame = frame.assign(**{MODEL: models, LIST: lists})
+    if "unit_col" in spec:
+        frame[UNIT] = unit_codes(per_user, spec["unit_col"])
+    if within:
+        frame = frame.take(np.concatenate([*within.values()]))
+        frame[GROUP] = np.repeat(np.arange(len(within)), [*map(len, within.values())])
+    return frame
 
 
 def compare(
     result: Evaluation,
     columns: Sequence[str],
-    within: Mapping[Any, np.ndarray] | None = None,
+    within: Mapping[Any, np.ndarray] = {},
     **options: Any,
 ) -> pd.DataFrame:
     """Compare models on their common lists, all pairs or each with a baseline, over all lists or
@@ -484,28 +483,16 @@ def compare(
     all groups are one family. Returns the columns of `compare_models`, with `group` before them
     where groups are given.
     """
-    rows, spec, per_user = model_rows(result), result.spec, result.per_user
-    models, weight = list(rows), spec.get("weight")
+    spec, models = result.spec, list(model_rows(result))
+    weight = spec.get("weight")
     names = [*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred", *as_columns(weight)]
-    # Integers stand for models and lists: coding millions of labels again would take longer than
-    # the tests.
-    frame = per_user[per_user.columns.intersection(names, sort=False)]
-    frame = frame.assign(**{MODEL: model_codes(rows), LIST: list_places(result, rows).of_row})
-    options["weight_col"] = weight
-    if "unit_col" in spec:
-        frame[UNIT], options["unit_col"] = unit_codes(per_user, spec["unit_col"]), UNIT
+    frame = numbered_lists(result, names, within)
     # The comparison reads there whether two models were measured alike.
     specs = enumerate(spec_of_each(spec, models))
     frame.attrs = {"recdf": {"joined": {str(code): one for code, one in specs}}}
-    if within is not None:
-        frame = frame.take(np.concatenate(list(within.values())))
-        frame["group"] = np.repeat(np.arange(len(within)), [len(own) for own in within.values()])
-        options["by"] = "group"
-    options |= {"user_col": LIST, "model_col": MODEL}
-    table = compare_numbered(frame, result, models, columns, **options)
-    if within is not None:
-        table["group"] = table["group"].map([*within].__getitem__)
-    return table
+    options |= {"user_col": LIST, "model_col": MODEL, "weight_col": weight}
+    options |= {"unit_col": UNIT} if "unit_col" in spec else {}
+    return compare_numbered(frame, result, models, columns, [*within], **options)
 
 
 def compare_numbered(
@@ -513,14 +500,17 @@ def compare_numbered(
     result: Evaluation,
     models: list[str],
     columns: Sequence[str],
+    groups: Sequence[Any],
+    *,
     baseline: str | None,
     **options: Any,
 ) -> pd.DataFrame:
-    """Compare the models of some rows, in which numbers stand for the models."""
+    """Compare the models of some rows, in which numbers stand for the models and the groups."""
     better = {name: direction_word(result, name) for name in columns}
     table = compare_models(
         rows,
         list(columns),
+        by=GROUP if groups else None,
         baseline=None if baseline is None else models.index(baseline),
         missing="drop",
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
@@ -533,4 +523,7 @@ def compare_numbered(
         remark(table, [True] * len(table), "repeated_units")
     for column in ("baseline", "model"):
         table[column] = [models[code] for code in table[column]]
+    if groups:
+        table = table.rename(columns={GROUP: "group"})
+        table["group"] = [groups[code] for code in table["group"]]
     return table

@@ -35,8 +35,11 @@ from ..judge.per_user_columns import Mask, key_codes, split, unit_of
 from ..judge.users import repeated_unit
 from ..tables.cells import form_of, number
 from .given_tables import (
+    GROUP,
     LABELS,
+    MODEL,
     RESTATED,
+    UNIT,
     as_result,
     chosen,
     column_names,
@@ -46,19 +49,14 @@ from .given_tables import (
     direction_word,
     labels,
     list_places,
-    model_codes,
     model_rows,
+    numbered_lists,
     powered_means,
     restated,
     spec_with_bounds,
 )
 from .kinds import n_differs
 from .row_words import EVERYONE
-
-# Columns beside those of the rows.
-MODEL_NUMBER, GROUP_NUMBER = "recdf: model", "recdf: number of group"
-GROUP_AND_MODEL = [GROUP_NUMBER, MODEL_NUMBER]
-
 
 # -- groups of lists, such as segments of users: read once per list
 
@@ -70,12 +68,12 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[Group, np
     """Return the rows of `per_user` of every group; lists whose user has no segment are in none."""
     known, keys, names = coded_segments(segments, result.spec["user_col"])
     # The ids of a list are looked up once, not once for every model.
-    places = list_places(result, model_rows(result))
-    lists = result.per_user[keys].take(places.first_row)
+    places, first_row = list_places(result, model_rows(result))
+    lists = result.per_user[keys].take(first_row)
     joined = segments_of_lists(lists, known, keys, list(names)).fillna(-1)
     found: dict[Group, np.ndarray] = {}
     for name, own in names.items():
-        codes = joined[name].to_numpy(np.int64)[places.of_row]
+        codes = joined[name].to_numpy(np.int64)[places]
         _, *rows = split(codes + 1, len(own) + 1)
         found |= {(str(name), one): at for one, at in zip(own, rows, strict=True)}
     return found
@@ -104,12 +102,12 @@ def named_cells(
 ) -> pd.DataFrame:
     """Return means of the numbers of models and of groups of segments with the names of both, group
     after group."""
-    found = found.sort_values(GROUP_AND_MODEL, kind="stable", ignore_index=True)
+    found = found.sort_values([GROUP, MODEL], kind="stable", ignore_index=True)
     n_cells = len(found) // max(len(columns), 1)
     return found[["value", "ci_low", "ci_high", "n", "n_undefined"]].assign(
-        model=[models[i] for i in found[MODEL_NUMBER]],
-        segment=[groups[i][0] for i in found[GROUP_NUMBER]],
-        group=[groups[i][1] for i in found[GROUP_NUMBER]],
+        model=[models[i] for i in found[MODEL]],
+        segment=[groups[i][0] for i in found[GROUP]],
+        group=[groups[i][1] for i in found[GROUP]],
         column=columns * n_cells,
         better=[direction_word(result, name) for name in columns] * n_cells,
     )
@@ -128,21 +126,16 @@ class RowsInMemory(NamedTuple):
         """Return the means of every model within every group, in the columns of the leaderboard."""
         if not self.groups:
             return []
-        spec, per_user = self.result.spec, self.result.per_user
-        at, of_models = np.concatenate(list(self.groups.values())), model_rows(self.result)
-        units, weight = spec.get("unit_col", []), as_columns(spec.get("weight"))
-        rows = per_user[[*{*columns, *units, *weight}]].take(at)
-        rows[MODEL_NUMBER] = model_codes(of_models)[at]
-        rows[GROUP_NUMBER] = np.repeat(
-            np.arange(len(self.groups)), [*map(len, self.groups.values())]
-        )
+        spec, weight = self.result.spec, as_columns(self.result.spec.get("weight"))
+        rows = numbered_lists(self.result, [*columns, *weight], self.groups)
         weights = rows[weight[0]].to_numpy(np.float64) if weight else None
-        confidence = spec.get("confidence", CONFIDENCE)
-        found = means(rows, GROUP_AND_MODEL, columns, {}, confidence, units, weights)
-        table = named_cells(self.result, found, list(of_models), list(self.groups), columns)
+        units, confidence = [UNIT] * ("unit_col" in spec), spec.get("confidence", CONFIDENCE)
+        found = means(rows, [GROUP, MODEL], columns, {}, confidence, units, weights)
+        models = list(model_rows(self.result))
+        table = named_cells(self.result, found, models, list(self.groups), columns)
         if LABELS in spec:
-            grouped = rows.reset_index(drop=True).groupby(GROUP_AND_MODEL)
-            of_cells = [(name, at[own.index]) for _, own in grouped for name in columns]
+            cells = rows.groupby([GROUP, MODEL])
+            of_cells = [(name, own.index.to_numpy()) for _, own in cells for name in columns]
             table[RESTATED] = powered_means(self.result, of_cells)[RESTATED].to_numpy()
         return [table]
 
@@ -150,7 +143,7 @@ class RowsInMemory(NamedTuple):
         """Return the columns that have values for some lists of one model and not of another."""
         per_user, rows = self.result.per_user, model_rows(self.result)
         partly = [name for name in columns if name in per_user and per_user[name].isna().any()]
-        places = list_places(self.result, rows).of_row if partly else np.zeros(0, np.int64)
+        places = list_places(self.result, rows)[0] if partly else np.zeros(0, np.int64)
         counts = {name: np.bincount(places[per_user[name].notna()]) for name in partly}
         return [name for name, n in counts.items() if (n[n > 0] < len(rows)).any()]
 
@@ -183,13 +176,13 @@ def numbered_rows(
     if by := list(by_values.columns):
         models = pd.MultiIndex.from_frame
         model = models(by_values).get_indexer(models(rows[by]))
-    parts = [rows.assign(**{MODEL_NUMBER: model, GROUP_NUMBER: 0})]
+    parts = [rows.assign(**{MODEL: model, GROUP: 0})]
     if segments is not None:
         found = segments_of_lists(rows, segments, keys, list(first)).fillna(-1).astype(np.int64)
         for name, number_of_first in first.items():
             own = np.flatnonzero(found[name] >= 0)
             group = number_of_first + found[name].array[own]
-            parts.append(parts[0].take(own).assign(**{GROUP_NUMBER: group}))
+            parts.append(parts[0].take(own).assign(**{GROUP: group}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -222,7 +215,7 @@ def means_of_bucket(
     n_groups: int,
 ) -> BucketMeans:
     """Add up the lists of one bucket."""
-    group, model = (rows[name].to_numpy() for name in (GROUP_NUMBER, MODEL_NUMBER))
+    group, model = (rows[name].to_numpy() for name in (GROUP, MODEL))
     cell, n_cells = group * n_models + model, n_models * n_groups
     values = [rows[name].to_numpy(np.float64, na_value=np.nan) for name in columns]
     weight = None if weight_col is None else rows[weight_col].to_numpy(np.float64)
@@ -264,10 +257,10 @@ class RowsInBuckets:
             numbered_rows, by_values=given.by_values, segments=known, keys=keys, first=first
         )
         reads = [*spec["by"], *keys, *key, *self.units]
-        numbers = dict.fromkeys((MODEL_NUMBER, GROUP_NUMBER), "int64")
+        numbers = dict.fromkeys((MODEL, GROUP), "int64")
         self.rows = ChangedRows(given, label, reads, numbers)
         self.per_list = [name for name in spec["metrics"] if name in given.empty_rows]
-        self.rows.by_values = pd.DataFrame({MODEL_NUMBER: range(len(self.models))})
+        self.rows.by_values = pd.DataFrame({MODEL: range(len(self.models))})
         specs = spec_of_each(spec, self.models)
         self.rows.spec = {"joined": {str(code): one for code, one in enumerate(specs)}}
         summary = given.summary
@@ -311,7 +304,7 @@ class RowsInBuckets:
         cells = np.flatnonzero(moments.rows)
         cells = cells[cells >= len(self.models)]
         groups, models = np.divmod(cells, len(self.models))
-        numbers = pd.DataFrame({MODEL_NUMBER: models, GROUP_NUMBER: groups})
+        numbers = pd.DataFrame({MODEL: models, GROUP: groups})
         found = mean_table(numbers, self.per_list, moments.take(cells), {}, confidence)
         table = named_cells(self.result, found, self.models, self.groups, self.per_list)
         return [table[table["column"].isin(columns)]]
@@ -328,15 +321,13 @@ class RowsInBuckets:
             self.result,
             self.models,
             columns,
+            self.groups if self.groups[1:] else (),
             user_col=self.key,
-            model_col=MODEL_NUMBER,
+            model_col=MODEL,
             weight_col=self.weight,
             unit_col=self.units,
-            by=GROUP_NUMBER if self.groups[1:] else None,
             **options,
         )
-        if self.groups[1:]:
-            table["group"] = [self.groups[code] for code in table.pop(GROUP_NUMBER)]
         return in_groups(table)
 
 

@@ -421,7 +421,7 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
     row, rows, per_user = case.row, model_rows(subject.result), subject.result.per_user
     names = {model: plain(subject.name(model)) for model in rows}
     models = [str(row[side]) for side in BOTH_SIDES] if row else list(rows)
-    n, n_pred = len(list_places(subject.result, rows).first_row), per_user.get("n_pred")
+    n, n_pred = len(list_places(subject.result, rows)[1]), per_user.get("n_pred")
     has = {} if n_pred is None else {one: int((n_pred.take(rows[one]) > 0).sum()) for one in rows}
     if has:
         lacks = {one: n - there for one, there in has.items() if there < n}
