@@ -26,8 +26,7 @@ from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.result import Evaluation, Result, join_results
 from ..evaluation.spec import better_of
-from ..evaluation.summary import summarize
-from ..evaluation.value_moments import CONFIDENCE, groups_of, unit_codes
+from ..evaluation.value_moments import CONFIDENCE, groups_of, means, unit_codes
 from ..experiments.compare.cheap_labels import (
     JUDGED,
     cheap_column,
@@ -198,17 +197,21 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     if units == key or not names:
         return Evaluation(per_user, result.summary, spec)
     spec["unit_col"] = units
-    plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
-    plain.attrs = {"recdf": spec}
-    own = summarize(
-        plain,
-        spec["by"],
-        metrics=names,
-        unit_col=units,
-        weight_col=spec.get("weight"),
-        confidence=spec.get("confidence", CONFIDENCE),
-    )
+    need(per_user, "per_user", units, "the column of unit_col=")
+    own = means_of_lists(per_user, spec["by"], names, spec, units)
     return Evaluation(per_user, restated(result, own), spec)
+
+
+def means_of_lists(
+    rows: pd.DataFrame,
+    by: list[str],
+    names: list[str],
+    spec: Mapping[str, Any],
+    units: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Return the mean and the interval of some metrics in each group of the lists of a result."""
+    weights = rows[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
+    return means(rows, by, names, spec, spec.get("confidence", CONFIDENCE), units, weights)
 
 
 def restated(result: Result, own: pd.DataFrame) -> pd.DataFrame:

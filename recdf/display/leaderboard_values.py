@@ -22,7 +22,6 @@ from ..evaluation.value_moments import (
     CONFIDENCE,
     GroupMoments,
     mean_table,
-    means,
     moments_of_units,
     unit_codes,
     with_unit_errors,
@@ -49,6 +48,7 @@ from .given_tables import (
     direction_word,
     labels,
     list_places,
+    means_of_lists,
     model_rows,
     numbered_lists,
     powered_means,
@@ -126,11 +126,10 @@ class RowsInMemory(NamedTuple):
         """Return the means of every model within every group, in the columns of the leaderboard."""
         if not self.groups:
             return []
-        spec, weight = self.result.spec, as_columns(self.result.spec.get("weight"))
-        rows = numbered_lists(self.result, [*columns, *weight], self.groups)
-        weights = rows[weight[0]].to_numpy(np.float64) if weight else None
-        units, confidence = [UNIT] * ("unit_col" in spec), spec.get("confidence", CONFIDENCE)
-        found = means(rows, [GROUP, MODEL], columns, {}, confidence, units, weights)
+        spec = self.result.spec
+        used = [*columns, *as_columns(spec.get("weight"))]
+        rows, units = numbered_lists(self.result, used, self.groups), [UNIT] * ("unit_col" in spec)
+        found = means_of_lists(rows, [GROUP, MODEL], columns, spec, units)
         models = list(model_rows(self.result))
         table = named_cells(self.result, found, models, list(self.groups), columns)
         if LABELS in spec:
@@ -186,24 +185,6 @@ def numbered_rows(
     return pd.concat(parts, ignore_index=True)
 
 
-class BucketMeans(NamedTuple):
-    """What a bucket gives of its lists: moments by cell (group · models + model), and behind them
-    those of units of each column if lists are not independent, the columns whose values are of
-    different lists, and whether a unit stands in several rows of a model, and whether another
-    column repeats."""
-
-    moments: list[GroupMoments]
-    apart: Mask
-    repeated: Mask
-
-    def __add__(self, other: BucketMeans) -> BucketMeans:  # type: ignore[override]
-        return BucketMeans(
-            [one + two for one, two in zip(self.moments, other.moments, strict=True)],
-            self.apart | other.apart,
-            self.repeated | other.repeated,
-        )
-
-
 def means_of_bucket(
     rows: pd.DataFrame,
     *,
@@ -213,8 +194,11 @@ def means_of_bucket(
     weight_col: str | None,
     n_models: int,
     n_groups: int,
-) -> BucketMeans:
-    """Add up the lists of one bucket."""
+) -> tuple[list[GroupMoments], Mask]:
+    """Return what a bucket gives of its lists: moments by cell (group · models + model), and behind
+    them those of units of each column if lists are not independent; and which columns have values
+    of different lists, whether a unit stands in several rows of a model, and whether another column
+    repeats."""
     group, model = (rows[name].to_numpy() for name in (GROUP, MODEL))
     cell, n_cells = group * n_models + model, n_models * n_groups
     values = [rows[name].to_numpy(np.float64, na_value=np.nan) for name in columns]
@@ -226,11 +210,9 @@ def means_of_bucket(
     (code,), _ = key_codes([("per_user", rows[whole])], keys)
     counts = [np.bincount(code[~np.isnan(one[whole])]) for one in values]
     first = rows[whole & (model == model.min(initial=0))]
-    return BucketMeans(
-        moments,
-        np.array([(n[n > 0] < n_models).any() for n in counts], bool),
-        np.array([first.duplicated(units).any(), repeated_unit(first, keys, len(first))]),
-    )
+    apart = [(n[n > 0] < n_models).any() for n in counts]
+    repeated = first.duplicated(units).any(), repeated_unit(first, keys, len(first))
+    return moments, np.array([*apart, *repeated])
 
 
 class RowsInBuckets:
@@ -271,13 +253,13 @@ class RowsInBuckets:
                 given.by_values, self.per_list, moments, spec, spec.get("confidence", CONFIDENCE)
             )
             summary = restated(given, own)
-        elif unit_col is None and self._of_all.repeated.tolist() == [False, True]:
+        elif unit_col is None and self._of_all[1][-2:].tolist() == [False, True]:
             spec["repeated_units"] = True
         self.result = Evaluation(given.empty_rows, summary, spec)
 
     @functools.cached_property
-    def _of_all(self) -> BucketMeans:
-        """The sums of all buckets."""
+    def _of_all(self) -> tuple[list[GroupMoments], Mask]:
+        """The sums of all buckets, and what holds in any of them."""
         work = functools.partial(
             means_of_bucket,
             columns=self.per_list,
@@ -288,12 +270,14 @@ class RowsInBuckets:
             n_groups=len(self.groups),
         )
         used = [*self.per_list, *as_columns(self.weight)]
-        return functools.reduce(operator.add, self.rows.each_bucket(work, used, self.units))
+        parts, found = zip(*self.rows.each_bucket(work, used, self.units), strict=True)
+        sums = [functools.reduce(operator.add, own) for own in zip(*parts, strict=True)]
+        return sums, np.any(found, axis=0)
 
     @property
     def _moments(self) -> GroupMoments:
         """The moments of every cell, with the errors of units where lists are not independent."""
-        found, *of_units = self._of_all.moments
+        found, *of_units = self._of_all[0]
         return with_unit_errors(found, of_units)[0] if of_units else found
 
     def group_means(self, columns: list[str]) -> list[pd.DataFrame]:
@@ -311,7 +295,7 @@ class RowsInBuckets:
 
     def different_lists(self, columns: list[str]) -> list[str]:
         """Return the columns that have values for some lists of one model and not of another."""
-        apart = dict(zip(self.per_list, self._of_all.apart, strict=True))
+        apart = dict(zip(self.per_list, self._of_all[1], strict=False))
         return [name for name in columns if apart.get(name)]
 
     def tests(self, columns: list[str], **options: Any) -> pd.DataFrame:
@@ -414,9 +398,7 @@ def read_result(
     if seed_col is not None:
         spec[SEEDS] = _spread(result, models, seed_col, metrics)
     per_user = _averaged_lists(result.per_user, [*models, *lists], metrics, weight)
-    confidence = spec.get("confidence", CONFIDENCE)
-    weights = per_user[weight].to_numpy(np.float64) if weight else None
-    parts = [means(per_user, models, metrics, spec, confidence, (), weights)] if metrics else []
+    parts = [means_of_lists(per_user, models, metrics, spec)] if metrics else []
     # Metrics that are one number for all lists, as means over folds and seeds.
     summary = result.summary
     own = summary[[name not in metrics for name in column_names(summary, result)]]
