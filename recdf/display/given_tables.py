@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ..diagnostics.gate_records import CHECK_COLUMNS, GATE_COLUMNS, Gate
@@ -37,15 +36,13 @@ from ..experiments.compare.cheap_labels import (
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.samples import bounds_of, bounds_of_result, declared_bounds, seen_bounds
 from ..judge.cautions.table import CAUTIONS
-from ..judge.choices import as_columns
+from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_each
 from ..judge.comparisons import confidence_of
-from ..judge.per_user_columns import split, unit_of
+from ..judge.per_user_columns import Floats, split, unit_of
 from ..judge.users import repeated_unit
 from ..judge.verdict import has, remark
 from ..tables.cells import amount, columns_before
-
-FloatArray = npt.NDArray[np.float64]
 
 # The label of a result that was evaluated without by=.
 ONLY = "all lists"
@@ -175,7 +172,7 @@ def spec_with_bounds(spec: dict[str, Any], bounds: Any) -> dict[str, Any]:
     return {**spec, "bounds": declared_bounds(bounds, list(spec["metrics"]))}
 
 
-def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) -> Evaluation:
+def with_units(result: Evaluation, unit_col: Columns | None = None) -> Evaluation:
     """Return the result with intervals that hold where a unit has several lists; its spec then has
     `unit_col`.
 
@@ -210,7 +207,7 @@ def means_of_lists(
     units: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Return the mean and the interval of some metrics in each group of the lists of a result."""
-    weights = rows[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
+    weights = rows[spec["weight"]].to_numpy(float) if "weight" in spec else None
     return means(rows, by, names, spec, spec.get("confidence", CONFIDENCE), units, weights)
 
 
@@ -275,12 +272,12 @@ def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
     return [known.get(key, key[0] if key[1] is None else f"{key[0]}@{key[1]}") for key in keys]
 
 
-def model_values(result: Any, metric: str) -> dict[str, FloatArray]:
+def model_values(result: Any, metric: str) -> dict[str, Floats]:
     """Return the values of one metric for every model: one number per list, NaN where the metric is
     undefined."""
     found = as_result(result)
     per_user = need(found.per_user, "per_user", [metric], "a metric column of the evaluation")
-    values = per_user[metric].to_numpy(dtype=np.float64, na_value=np.nan)
+    values = per_user[metric].to_numpy(float, na_value=np.nan)
     return {label: values[rows] for label, rows in model_rows(found).items()}
 
 
@@ -393,8 +390,8 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
     spec, found = result.spec, []
     for column, at in means:
         own = result.per_user.take(at)
-        y, f = (own[name].to_numpy(np.float64) for name in (column, cheap_column(column)))
-        weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
+        y, f = (own[name].to_numpy(float) for name in (column, cheap_column(column)))
+        weights = own[spec["weight"]].to_numpy(float) if "weight" in spec else None
         unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
         known = bounds_of(
             column,
@@ -446,7 +443,7 @@ def list_places(
     keys = result.per_user[list(result.spec["user_col"])]
     of_models = (keys.take(own).reset_index(drop=True) for own in rows.values())
     if rows and all(map(next(of_models).equals, of_models)):
-        places = np.empty(len(keys), np.int64)
+        places = np.empty(len(keys), int)
         for own in rows.values():
             places[own] = np.arange(len(own))
         return places, next(iter(rows.values()))
@@ -460,7 +457,7 @@ def numbered_lists(
     """Return some columns of every list, with the numbers of its model, its unit and itself; with
     `within`, the rows of every group, one group after another."""
     rows, per_user, spec = model_rows(result), result.per_user, result.spec
-    models, (lists, _) = np.empty(len(per_user), np.int64), list_places(result, rows)
+    models, (lists, _) = np.empty(len(per_user), int), list_places(result, rows)
     for code, own in enumerate(rows.values()):
         models[own] = code
     frame = per_user[per_user.columns.intersection(columns, sort=False)]

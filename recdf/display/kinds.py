@@ -19,6 +19,7 @@ from ..diagnostics.history import GAP_COLUMNS
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..experiments.decide.decide_experiment import change_text
 from ..judge.cautions.table import CAUTIONS
+from ..judge.choices import Row
 from ..judge.comparisons import note_of
 from ..judge.verdict import is_withheld, says_worse, sign_of
 from ..tables.cells import (
@@ -27,6 +28,7 @@ from ..tables.cells import (
     Cell,
     amount,
     brief,
+    columns_before,
     estimate_form,
     estimated,
     form_of,
@@ -62,16 +64,13 @@ from .row_words import (
     arm_of,
     drawn_budget,
     drawn_change,
-    drawn_level,
     drawn_plan,
-    drawn_proxy,
     drawn_role,
-    drawn_splits,
+    ends_of,
     flag_meanings,
     is_useless,
     lift_text,
     look_of_estimate,
-    names_before,
     of_comparison,
     of_floor,
     policy_of,
@@ -114,7 +113,7 @@ class Kind(NamedTuple):
     sentence: Callable[[TableRow], str] | None = None
     row: Callable[[TableRow], ShownRow] | None = None
     table: Callable[[pd.DataFrame], RowCells] | None = None
-    read: Callable[[TableRow], dict[str, Any]] | None = None
+    read: Callable[[TableRow], Row] | None = None
     axis: str = ""
     caption: str = ""
     todo: Mapping[str, str] = {}
@@ -153,7 +152,13 @@ class Kind(NamedTuple):
             "verdict": badge(mark, verdict) if verdict else text(""),
         }
 
-    def drawn(self, row: TableRow) -> dict[str, Any]:
+    def asks(self, table: pd.DataFrame, mark: Badge) -> str:
+        """Return what a table with this badge asks for."""
+        if self.ask is not None:
+            return self.ask(table)
+        return self.todo.get(mark.kind, "Look at what is open before acting.")
+
+    def drawn(self, row: TableRow) -> Row:
         """Return what a picture draws of a row, as `plot.forest.data` says."""
         assert self.read is not None
         found = {"verdict": row.get("verdict", ""), "percent": False, "from_zero": False}
@@ -162,12 +167,6 @@ class Kind(NamedTuple):
         own = {"words": f"{found['numbers']}  {found['verdict']}"}
         own["sign"] = "worse" if ratio else sign_of(row)
         return own | found
-
-    def asks(self, table: pd.DataFrame, mark: Badge) -> str:
-        """Return what a table with this badge asks for."""
-        if self.ask is not None:
-            return self.ask(table)
-        return self.todo.get(mark.kind, "Look at what is open before acting.")
 
 
 def harm_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -254,7 +253,7 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
         compared = {new: row[new]} if one_base else {"comparison": pair}
         found.append(
             {
-                **{name: _short(row[name]) for name in [*names_before(row, "metric"), "metric"]},
+                **{name: _short(row[name]) for name in [*columns_before(row, "metric"), "metric"]},
                 **{head: _short(one, 2 * CELL_NAME_LENGTH) for head, one in compared.items()},
                 "difference": interval_bar(around, far, look, f"{pair} on {row['metric']}"),
                 "effect [interval]": value(diff, form, small=interval(low, high, form)),
@@ -319,7 +318,7 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
         trust = row.get("trust")
         found.append(
             {
-                **{name: text(row[name]) for name in names_before(row, "estimator")},
+                **{name: text(row[name]) for name in columns_before(row, "estimator")},
                 "estimator": text(estimator),
                 "clip": value(row.get("clip"), "g"),
                 "trust": text(trust if isinstance(trust, str) else ""),
@@ -410,7 +409,16 @@ TABLE_KINDS: dict[str, Kind] = {
     "aa": Kind(
         "rejected recommended cap",
         "A/A test",
-        read=drawn_splits,
+        read=lambda row: {
+            "metric": f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}",
+            "label": f"{row['metric']}, "
+            + ("no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}"),
+            "numbers": estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),
+            **ends_of(row, "rejected"),
+            "allowed": row["alpha"],
+            "percent": True,
+            "from_zero": True,
+        },
         axis="share of splits",
         caption="99 % intervals; upright line: the level of the test; filled: holds (blue) or does "
         "not hold (orange)",
@@ -424,7 +432,15 @@ TABLE_KINDS: dict[str, Kind] = {
     "ratio": Kind(
         "column level n_expected p_without",
         "Sample ratio by level",
-        read=drawn_level,
+        read=lambda row: {
+            "metric": "Users of a variant, beside the plan",
+            "label": f"{row['column']} = {row['level']}: {row['variant']}",
+            "diff": row["n_variant"] / row["n_expected"] - 1,
+            "percent": True,
+            "numbers": f"{amount(int(row['n_variant']), 'user')}, planned "
+            f"{number(row['n_expected'], ',.0f')}; p {p_value(row['p_adj'])}"
+            f"{', explains the whole' * bool(row['explains'])}",
+        },
         axis="users more than planned",
         caption="the variant of each level that is farthest from its plan; filled: fits (blue) or "
         "does not fit (orange)",
@@ -456,7 +472,14 @@ TABLE_KINDS: dict[str, Kind] = {
     "proxy": Kind(
         "offline slope naive_slope",
         "Which offline metric predicts",
-        read=drawn_proxy,
+        read=lambda row: {
+            "metric": f"{row['online']} per unit of the offline metric",
+            "label": str(row["offline"]),
+            "numbers": f"{estimated(row['slope'], row['slope_low'], row['slope_high'])}; "
+            f"{amount(row['n_tests'], 'experiment')}, "
+            f"{number(row['called_right'], '.0%')} called right",
+            **ends_of(row, "slope"),
+        },
         axis="slope of the true effects",
         caption="intervals over the experiments; filled: predicts (blue) or predicts the opposite "
         "(orange)",
@@ -604,14 +627,11 @@ TABLE_KINDS: dict[str, Kind] = {
 }
 
 
-OF_NO_KIND = Kind("", "")
-
-
 def record_of(table: Any) -> Kind:
-    """Return the record of a table, which is `OF_NO_KIND` for one of no known kind."""
+    """Return the record of a table, an empty one for a table of no known kind."""
     columns = {*getattr(table, "columns", ())}
     known = (kind for kind in TABLE_KINDS.values() if columns >= {*kind.columns})
-    return next(known, OF_NO_KIND)
+    return next(known, Kind("", ""))
 
 
 def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@ paper."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,12 @@ from ..evaluation.shown import NO_INTERVAL
 from ..experiments.compare.paired import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
-from ..judge.choices import Correction, check_value
+from ..judge.choices import Columns, Correction, check_value
 from ..judge.comparisons import confidence_of
 from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (
     LETTERS,
+    SHOWN_ROWS,
     Align,
     Cell,
     amount,
@@ -67,9 +68,8 @@ TIDY = [
     "n_undefined",
     "place",
     "marks",
+    SEED_SD,
 ]
-LABEL_HEADS = ("segment", "model")
-CUT = 60  # rows that a notebook or a terminal shows
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Leaderboard:
         """Return the names of the columns, the rows of cells and the side of every column."""
         rows = TABLE_KINDS["leaderboard"].cells(self.frame)
         head = list(rows[0]) if rows else []
-        align: list[Align] = ["left" if name in LABEL_HEADS else "right" for name in head]
+        align: list[Align] = ["left" if name in ("segment", "model") else "right" for name in head]
         return head, [[one.cell for one in row.values()] for row in rows], align
 
     def _notes(self, left: int) -> list[str]:
@@ -135,15 +135,16 @@ class Leaderboard:
         return [*self.notes, *[more] * (left > 0)]
 
     def _repr_html_(self) -> str:
-        return self._html(CUT)
+        return self._html(SHOWN_ROWS)
 
     def __str__(self) -> str:
         head, body, align = self.head_and_cells()
         # A terminal has neither bold nor underline: the best value has a star.
         starred = [
-            [cell._replace(text="*" * cell.bold + cell.text) for cell in row] for row in body[:CUT]
+            [cell._replace(text="*" * cell.bold + cell.text) for cell in row]
+            for row in body[:SHOWN_ROWS]
         ]
-        notes = map(visible, self._notes(len(body) - CUT))
+        notes = map(visible, self._notes(len(body) - SHOWN_ROWS))
         return "\n".join([to_text(head, starred, align), "", *notes])
 
     __repr__ = __str__
@@ -154,12 +155,12 @@ def leaderboard(
     *,
     baseline: Any = None,
     k: int | None = None,
-    metrics: str | Sequence[str] | None = None,
+    metrics: Columns | None = None,
     correction: Correction | None = "holm",
     segments: pd.DataFrame | None = None,
-    unit_col: str | Sequence[str] | None = None,
+    unit_col: Columns | None = None,
     cheap: Evaluation | None = None,
-    fold: str | Sequence[str] | None = None,
+    fold: Columns | None = None,
     seed_col: str | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Leaderboard:
@@ -265,7 +266,6 @@ def board_of(
     follow from both."""
     frame["marks"] = marks(frame, baseline, tests)
     said = (*notes(result, frame, baseline, tests), *cautions(result, tests))
-    columns = TIDY
     if SEEDS in result.spec:
         spread = result.spec[SEEDS]["sd"]
         rows = zip(frame["model"], frame["metric"], frame["group"], strict=True)
@@ -273,8 +273,8 @@ def board_of(
             np.nan if group else spread.get(metric, {}).get(model, np.nan)
             for model, metric, group in rows
         ]
-        columns, said = [*TIDY, SEED_SD], (*said, *seed_sentences(result, tests))
-    return Leaderboard(frame[columns], said, tests)
+        said += (*seed_sentences(result, tests),)
+    return Leaderboard(frame[[name for name in TIDY if name in frame]], said, tests)
 
 
 def marks(frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..evaluation.value_moments import (
 )
 from ..experiments.compare.by_segment import known_segments, segment_columns, segments_of_lists
 from ..experiments.compare.pairs_of_models import ChangedRows
-from ..judge.choices import as_columns
+from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_each
 from ..judge.per_user_columns import Mask, key_codes, split, unit_of
 from ..judge.users import repeated_unit
@@ -73,7 +73,7 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[Group, np
     joined = segments_of_lists(lists, known, keys, list(names)).fillna(-1)
     found: dict[Group, np.ndarray] = {}
     for name, own in names.items():
-        codes = joined[name].to_numpy(np.int64)[places]
+        codes = joined[name].to_numpy(int)[places]
         _, *rows = split(codes + 1, len(own) + 1)
         found |= {(str(name), one): at for one, at in zip(own, rows, strict=True)}
     return found
@@ -142,7 +142,7 @@ class RowsInMemory(NamedTuple):
         """Return the columns that have values for some lists of one model and not of another."""
         per_user, rows = self.result.per_user, model_rows(self.result)
         partly = [name for name in columns if name in per_user and per_user[name].isna().any()]
-        places = list_places(self.result, rows)[0] if partly else np.zeros(0, np.int64)
+        places = list_places(self.result, rows)[0] if partly else np.zeros(0, int)
         counts = {name: np.bincount(places[per_user[name].notna()]) for name in partly}
         return [name for name, n in counts.items() if (n[n > 0] < len(rows)).any()]
 
@@ -177,7 +177,7 @@ def numbered_rows(
         model = models(by_values).get_indexer(models(rows[by]))
     parts = [rows.assign(**{MODEL: model, GROUP: 0})]
     if segments is not None:
-        found = segments_of_lists(rows, segments, keys, list(first)).fillna(-1).astype(np.int64)
+        found = segments_of_lists(rows, segments, keys, list(first)).fillna(-1).astype(int)
         for name, number_of_first in first.items():
             own = np.flatnonzero(found[name] >= 0)
             group = number_of_first + found[name].array[own]
@@ -201,8 +201,8 @@ def means_of_bucket(
     repeats."""
     group, model = (rows[name].to_numpy() for name in (GROUP, MODEL))
     cell, n_cells = group * n_models + model, n_models * n_groups
-    values = [rows[name].to_numpy(np.float64, na_value=np.nan) for name in columns]
-    weight = None if weight_col is None else rows[weight_col].to_numpy(np.float64)
+    values = [rows[name].to_numpy(float, na_value=np.nan) for name in columns]
+    weight = None if weight_col is None else rows[weight_col].to_numpy(float)
     moments = [GroupMoments.of(values, cell, n_cells, weight)]
     if units != keys:
         moments += moments_of_units(values, cell, unit_codes(rows, units), n_cells, weight)
@@ -223,7 +223,7 @@ class RowsInBuckets:
         self,
         given: Any,
         segments: pd.DataFrame | None,
-        unit_col: str | Sequence[str] | None,
+        unit_col: Columns | None,
         bounds: Any,
     ) -> None:
         spec, key = dict(spec_with_bounds(given.spec, bounds)), list(given.spec["user_col"])
@@ -342,16 +342,13 @@ def values_frame(
     return frame.take(np.lexsort(order)).reset_index(drop=True)
 
 
-def columns_of(
-    table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None
-) -> list[str]:
+def columns_of(table: pd.DataFrame, metrics: Columns | None, k: int | None) -> list[str]:
     """Return the columns, such as ndcg@10, in the order that was asked for."""
     kept = table if k is None else table[table["k"].isna() | (table["k"] == k)]
     known = list(dict.fromkeys(kept["column"]))
     if not known:
-        raise OptionError(
-            f"the result has no metric at ⟦k={k}⟧; it has k of {sorted(set(table['k'].dropna()))}"
-        )
+        depths = sorted({*table["k"].dropna().tolist()})
+        raise OptionError(f"the result has no metric at ⟦k={k}⟧; it has k of {depths}")
     found: list[str] = []
     for name in known if metrics is None else as_columns(metrics):
         own = kept["column"][(kept["column"] == name) | (kept["metric"] == name)].tolist()
@@ -363,9 +360,7 @@ SEEDS = "seeds"  # in the spec: the spread of a metric over the seeds of a model
 REPEATS = "repeats"  # in the spec: the columns of folds and seeds that were averaged
 
 
-def read_result(
-    given: Any, fold: str | Sequence[str] | None, seed_col: str | None, bounds: Any
-) -> Evaluation:
+def read_result(given: Any, fold: Columns | None, seed_col: str | None, bounds: Any) -> Evaluation:
     """Return the result that a caller gives, with the mean over the folds and seeds of every list;
     its spec tells the bounds of its metrics and the spread over seeds."""
     result, columns = as_result(given), list[str]()
@@ -389,8 +384,7 @@ def read_result(
             f"the result is by {by} alone, so that no models are left; evaluate with ⟦+by=⟧ for "
             "models too"
         )
-    spec = {name: value for name, value in spec.items() if name != SEEDS}
-    spec |= {"by": models, "user_col": lists, REPEATS: columns}
+    spec = {**spec, "by": models, "user_col": lists, REPEATS: columns}
     metrics, weight = (
         [name for name in spec["metrics"] if name in result.per_user],
         spec.get("weight"),

@@ -7,17 +7,26 @@ verdict is withheld, a sentence quotes no effect.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from ..diagnostics.gate_records import row_cells
 from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.decide_experiment import allowed_of, change_text
+from ..judge.choices import Row
 from ..judge.verdict import is_withheld
 from ..off_policy.estimate_value import FLAGS
-from ..tables.cells import amount, brief, doing, estimated, interval, number, p_value, visible
+from ..tables.cells import (
+    amount,
+    brief,
+    columns_before,
+    doing,
+    estimated,
+    interval,
+    number,
+    p_value,
+    visible,
+)
 from .report.page_blocks import (
     BadgeKind,
     TableRow,
@@ -31,12 +40,6 @@ EVERYONE = "all"  # the segment of all lists in a leaderboard
 IN_SEGMENT = "within"  # a column of segments that are named with their column
 
 
-def names_before(row: TableRow, column: str) -> list[str]:
-    """Return the columns that stand before another one, which say what the row is about."""
-    names = list(row)
-    return names[: names.index(column)]
-
-
 # -- comparisons of models or variants
 
 
@@ -47,7 +50,7 @@ def sides_of(row: TableRow | pd.DataFrame) -> tuple[str, str]:
 
 def segment_of(row: TableRow) -> str:
     """Return the segment of a row, which the columns before `metric` name."""
-    names = names_before(row, "metric")
+    names = columns_before(row, "metric")
     return " · ".join(f"{'' if one == IN_SEGMENT else f'{one} = '}{row[one]}" for one in names)
 
 
@@ -92,7 +95,7 @@ LIFT = ("lift", "lift_ci_low", "lift_ci_high")
 
 def policy_of(row: TableRow) -> str:
     """Return the policy of an estimate, which the columns before `estimator` name."""
-    names = names_before(row, "estimator")
+    names = columns_before(row, "estimator")
     return " · ".join(f"{row[name]}" for name in names) or "The target policy"
 
 
@@ -138,7 +141,7 @@ def flag_meanings(row: TableRow) -> str:
 
 def arm_of(row: TableRow) -> str:
     """Return the variant of a row of a table of health, behind the labels of its group."""
-    return " ".join(str(row[name]) for name in [*names_before(row, "variant"), "variant"])
+    return " ".join(str(row[name]) for name in [*columns_before(row, "variant"), "variant"])
 
 
 def of_floor(row: TableRow) -> str:
@@ -150,37 +153,12 @@ def of_floor(row: TableRow) -> str:
 # -- rows of estimates, which a picture draws
 
 
-def ends_of(row: TableRow, stem: str) -> dict[str, Any]:
+def ends_of(row: TableRow, stem: str) -> Row:
     """Return the estimate of a row with its interval, whose columns begin with `stem`."""
     return {"diff": row[stem], "ci_low": row[f"{stem}_low"], "ci_high": row[f"{stem}_high"]}
 
 
-def drawn_splits(row: TableRow) -> dict[str, Any]:
-    cap: str = "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}"
-    return {
-        "metric": f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}",
-        "label": f"{row['metric']}, {cap}",
-        "numbers": estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),
-        **ends_of(row, "rejected"),
-        "allowed": row["alpha"],
-        "percent": True,
-        "from_zero": True,
-    }
-
-
-def drawn_level(row: TableRow) -> dict[str, Any]:
-    numbers = f"{amount(int(row['n_variant']), 'user')}, planned "
-    numbers += f"{number(row['n_expected'], ',.0f')}; p {p_value(row['p_adj'])}"
-    return {
-        "metric": "Users of a variant, beside the plan",
-        "label": f"{row['column']} = {row['level']}: {row['variant']}",
-        "diff": row["n_variant"] / row["n_expected"] - 1,
-        "percent": True,
-        "numbers": numbers + ", explains the whole" * bool(row["explains"]),
-    }
-
-
-def drawn_role(row: TableRow) -> dict[str, Any]:
+def drawn_role(row: TableRow) -> Row:
     allowed, relative = allowed_of(row)
     margin = f", margin {row['margin']}" if row["margin"] else ""
     return {
@@ -194,7 +172,7 @@ def drawn_role(row: TableRow) -> dict[str, Any]:
     }
 
 
-def drawn_plan(row: TableRow) -> dict[str, Any]:
+def drawn_plan(row: TableRow) -> Row:
     """Users or lists that are needed; the effect that is found, if their number was given."""
     metric, beside, unit = row["metric"], "", "users"
     if "n_lists" in row:
@@ -219,18 +197,7 @@ def drawn_plan(row: TableRow) -> dict[str, Any]:
     return drawn | ends | {"metric": what, "words": f"{needed}{days}", "numbers": said}
 
 
-def drawn_proxy(row: TableRow) -> dict[str, Any]:
-    numbers = f"{estimated(row['slope'], row['slope_low'], row['slope_high'])}; "
-    numbers += f"{amount(row['n_tests'], 'experiment')}, "
-    return {
-        "metric": f"{row['online']} per unit of the offline metric",
-        "label": str(row["offline"]),
-        "numbers": f"{numbers}{number(row['called_right'], '.0%')} called right",
-        **ends_of(row, "slope"),
-    }
-
-
-def drawn_change(row: TableRow) -> dict[str, Any]:
+def drawn_change(row: TableRow) -> Row:
     what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS]
     what = [name for name in what if name not in ("", "None", "nan")]
     if pd.isna(row["diff"]):
@@ -247,7 +214,7 @@ def drawn_change(row: TableRow) -> dict[str, Any]:
     }
 
 
-def drawn_budget(row: TableRow) -> dict[str, Any]:
+def drawn_budget(row: TableRow) -> Row:
     cells, relative = row_cells(row), bool(row["relative"])
     return {
         "metric": "Change in per cent of the baseline"

@@ -385,9 +385,10 @@ def brief_cells(table: pd.DataFrame) -> dict[str, list[str]]:
     return cells
 
 
-def columns_before(table: pd.DataFrame, name: str) -> list[Any]:
-    """Return the columns before one of a table, which tell its rows apart."""
-    return list(table.columns[: list(table.columns).index(name)])
+def columns_before(table: Iterable[Any], name: str) -> list[Any]:
+    """Return the columns before one of a table, or of a row of it, which tell its rows apart."""
+    names = list(table)
+    return names[: names.index(name)]
 
 
 def plain_rows(rows: Iterable[Sequence[Any]]) -> list[list[Cell]]:

@@ -4,7 +4,7 @@ are known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -15,9 +15,10 @@ from ...diagnostics.history import History
 from ...errors import DataError, OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
+from ...judge.choices import Columns
 from ...tables.cells import amount, columns_before, estimated
 from ..given_tables import chosen, count_text, labels, need, need_history, picked
-from .picture import Frame, Picture
+from .picture import Frame, Picture, Steps
 from .style import (
     COLOURS,
     MUTED,
@@ -51,9 +52,9 @@ def _shown(exposure_table: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
 def exposure(
     exposure_table: pd.DataFrame,
     *,
-    highlight: str | Sequence[str] | None = None,
+    highlight: Columns | None = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw how evenly impressions fall on items: the Lorenz curve of every model, with its Gini
     index.
 
@@ -84,11 +85,11 @@ def exposure(
     """
     parts, ginis = [], {}
     for model, counts in _shown(exposure_table)[1].items():
-        shown = np.sort(counts.to_numpy(dtype=np.float64))
+        shown = np.sort(counts.to_numpy(float))
         n, total = len(shown), shown.sum()
         if not total:
             continue
-        places = np.unique(np.linspace(0, n, min(n, ITEM_POINTS) + 1).astype(np.int64))
+        places = np.unique(np.linspace(0, n, min(n, ITEM_POINTS) + 1).astype(int))
         ginis[model] = float(((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total))
         impressions = np.append(0.0, np.cumsum(shown) / total)[places]
         own = {"share_of_items": places / n, "share_of_impressions": impressions}
@@ -118,9 +119,9 @@ def longtail(
     exposure_table: pd.DataFrame,
     log: Any,
     *,
-    highlight: str | Sequence[str] | None = None,
+    highlight: Columns | None = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw the share of impressions that goes to popular and to rare items, beside their share in
     the past.
 
@@ -170,7 +171,7 @@ def longtail(
     frames = []
     for model, counts in {**shown, LOG: past}.items():
         own = band.reindex(counts.index).fillna(len(BANDS)).astype(int)
-        weight = np.bincount(own, counts.to_numpy(np.float64), len(names))
+        weight = np.bincount(own, counts.to_numpy(float), len(names))
         sizes = [*np.bincount(band, minlength=len(BANDS)), (own == len(BANDS)).sum()]
         columns = {"band": names, "share": weight / (weight.sum() or 1.0), "n_items": sizes}
         frames.append(pd.DataFrame({"model": model, **columns}))
@@ -210,9 +211,9 @@ def longtail(
 def position(
     position_table: pd.DataFrame,
     *,
-    highlight: str | Sequence[str] | None = None,
+    highlight: Columns | None = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw the hit rate at every rank, with intervals, models side by side.
 
     Parameters
@@ -280,7 +281,7 @@ def proxy_metrics(
     cov: str | None = None,
     ax: Axes | None = None,
     **options: Any,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw past experiments, offline difference against online effect, with the line of the true
     effects.
 
@@ -338,8 +339,8 @@ def proxy_metrics(
     data["label"] = data.index.astype(str)
     for axis, role, given in (("x", "offline", offline), ("y", "online", online)):
         names = next(iter(error_columns(role, given).items()))
-        data[[axis, f"{axis}_se"]] = tests[[*names]].to_numpy(np.float64)
-    data["cov"] = tests[cov].to_numpy(np.float64) if cov else 0.0
+        data[[axis, f"{axis}_se"]] = tests[[*names]].to_numpy(float)
+    data["cov"] = tests[cov].to_numpy(float) if cov else 0.0
     for column, slope in (("line", row["slope"]), ("naive", row["naive_slope"])):
         data[column] = data["y"].mean() + slope * (data["x"] - data["x"].mean())
     yield data
@@ -373,9 +374,7 @@ def proxy_metrics(
 
 
 @Picture
-def history(
-    history: History, metric: str | None = None, *, ax: Axes | None = None
-) -> Iterator[Any]:
+def history(history: History, metric: str | None = None, *, ax: Axes | None = None) -> Steps:
     """Draw a metric over the runs of a job, one line per model or segment, with the nights at which
     it changed.
 

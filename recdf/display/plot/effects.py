@@ -3,7 +3,6 @@ time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pandas as pd
 from ...diagnostics.gate_records import Gate
 from ...errors import ColumnError
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.choices import as_columns
+from ...judge.choices import Columns, as_columns
 from ...judge.comparisons import COMPARISON_COLUMNS
 from ...judge.verdict import sign_of
 from ...tables.cells import amount, columns_before, estimated, shorten, visible
@@ -28,7 +27,7 @@ from ..given_tables import (
 )
 from ..kinds import TABLE_KINDS, estimates_frame, record_of
 from ..row_words import sides_of, trend_words
-from .picture import Frame, Picture, new_frames
+from .picture import Frame, Picture, Steps, new_frames
 from .style import COLOURS, MARK_OF_SIGN, Axes, plain_text, points, spoken
 
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
@@ -38,9 +37,7 @@ WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
 @Picture
-def forest(
-    comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, ax: Any = None
-) -> Iterator[Any]:
+def forest(comparison: pd.DataFrame, *, by: Columns | None = None, ax: Any = None) -> Steps:
     """Draw differences with their intervals, one row each, one panel per metric, zero in the middle
     of every panel.
 
@@ -87,8 +84,7 @@ def forest(
     """
     kind = record_of(comparison)
     if kind.read:
-        data = estimates_frame(kind, comparison)
-        yield data
+        yield (data := estimates_frame(kind, comparison))
         yield _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
         return
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
@@ -122,10 +118,9 @@ def forest(
 
 def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax: Any) -> Any:
     """Draw rows of effects below each other, one panel for each metric, zero in the middle."""
-    if "words" in data:
-        said = data["words"].tolist()
-    else:
-        cells = zip(data["diff"], data["ci_low"], data["ci_high"], data["verdict"], strict=True)
+    said: Any = data.get("words")
+    if said is None:
+        cells = data[["diff", "ci_low", "ci_high", "verdict"]].itertuples(index=False)
         said = [
             f"{estimated(one, low, high, '+')}  {shorten(visible(words), VERDICT_LENGTH)}".rstrip()
             for one, low, high, words in cells
@@ -155,7 +150,7 @@ def _effects(frame: Frame, rows: pd.DataFrame) -> None:
     """Draw one panel: a point and a line for each row, with its numbers to the right."""
     ax, ink, places = frame.ax, frame.tone(), np.arange(len(rows))
     columns = ["diff", "ci_low", "ci_high", "allowed", "shrunken"]
-    ends = rows.reindex(columns=columns).to_numpy(dtype=np.float64)
+    ends = rows.reindex(columns=columns).to_numpy(float)
     reach = 1.12 * np.abs(ends[np.isfinite(ends)]).max(initial=0) or 1.0
     from_zero, percent = rows.reindex(columns=["from_zero", "percent"]).eq(True).all()
     ax.set_xlim(-0.04 * reach if from_zero else -reach, reach)
@@ -188,7 +183,7 @@ def _effects(frame: Frame, rows: pd.DataFrame) -> None:
 
 
 @Picture
-def gate(gate: Gate, *, ax: Any = None) -> Iterator[Any]:
+def gate(gate: Gate, *, ax: Any = None) -> Steps:
     """Draw the change of each metric and segment with its bounds, beside the budget that it may not
     pass.
 
@@ -237,7 +232,7 @@ def over_time(
     treatment: Any = None,
     control: Any = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw the effect of a variant by period, with its intervals.
 
     Parameters
@@ -298,8 +293,11 @@ def over_time(
             f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"
         )
     time_col, rows, of = str(before[0]), effect, ""
-    sides = ("treatment", treatment, " of "), ("control", control, " against ")
-    for name, wanted, word in (("metric", metric, ""), *sides):
+    for name, wanted, word in (
+        ("metric", metric, ""),
+        ("treatment", treatment, " of "),
+        ("control", control, " against "),
+    ):
         if name in rows and len(rows):
             label = chosen(name, wanted, rows[name], name)
             rows = rows[rows[name].map(str) == label]
@@ -317,16 +315,14 @@ def over_time(
     frame, colour, first = Frame(ax), COLOURS[0], records[0] if records else {}
     frame.ax.axhline(0, color=frame.tone(), linewidth=1)
     what, kind = metric or str(first.get("metric", "")), str(first.get("kind", ""))
-    trend = trend_words(first)
+    trend, holds = trend_words(first), "the band holds on all days together"
     if kind == "cumulative":
         frame.band(data, "time", colour)
         frame.ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
-        promise = "each point holds all data up to its period; "
         planned = effect.attrs.get("recdf_comparison", {}).get("sequential_n")
-        if planned or str(first.get("method", "")).startswith("sequential"):
-            promise += "the band holds on all days together"
-        else:
-            promise += "made with sequential_n, the band may be read every day"
+        if not (planned or str(first.get("method", "")).startswith("sequential")):
+            holds = "made with sequential_n, the band may be read every day"
+        promise = f"each point holds all data up to its period; {holds}"
         # The line of all data may climb where no trend of single periods is shown, and the reverse.
         trend = trend and f"of single periods, not of this line: {trend}"
     else:

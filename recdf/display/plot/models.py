@@ -3,7 +3,6 @@ gain, lose or get nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
 from ...experiments.compare.pairs_of_models import TIE
-from ...judge.choices import as_columns
+from ...judge.choices import Columns, as_columns
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import doing, estimated, form_of, number, short_names
 from ..given_tables import (
@@ -26,7 +25,7 @@ from ..given_tables import (
     summary_of,
 )
 from ..kinds import HEAD_ARROWS
-from .picture import TICK_NAME_LENGTH, Frame, Picture, new_frames, says
+from .picture import TICK_NAME_LENGTH, Frame, Picture, Steps, new_frames, says
 from .style import BEST, BETTER, REST, WORSE, Axes, best_first, by_model, highlighted, spoken
 
 MANY_MODELS = 4  # beyond these, bands of all models would hide one another
@@ -36,12 +35,12 @@ DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 @Picture
 def curve(
     result: Any,
-    metrics: str | Sequence[str] | None = None,
+    metrics: Columns | None = None,
     *,
     x: str = "k",
-    highlight: str | Sequence[str] | None = None,
+    highlight: Columns | None = None,
     ax: Any = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw metrics over k, or over time, one line per model, one panel per metric.
 
     Parameters
@@ -141,9 +140,9 @@ def tradeoff(
     x: str = "coverage@10",
     y: str = "ndcg@10",
     *,
-    highlight: str | Sequence[str] | None = None,
+    highlight: Columns | None = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw two metrics against each other, one point per model, with the line of models that no
     other beats on both.
 
@@ -191,7 +190,7 @@ def tradeoff(
     data = data.reset_index()
     better = [direction_word(result, name) for name in (x, y)]
     signs = [-1 if one == "smaller" else 1 for one in better]
-    signed = data[["x", "y"]].to_numpy(np.float64) * signs
+    signed = data[["x", "y"]].to_numpy(float) * signs
     one, other = signed[:, None], signed[None]
     beaten = np.all(other >= one, axis=2) & np.any(other > one, axis=2)
     data.insert(7, "pareto", ~np.any(beaten, axis=1))
@@ -248,9 +247,9 @@ def users(
     result: Evaluation,
     metric: str,
     *,
-    highlight: str | Sequence[str] | None = None,
+    highlight: Columns | None = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw the share of users who get at most a value, by model: who gets nothing, and how much the
     others get.
 
@@ -309,9 +308,9 @@ def performance(
     result: Evaluation,
     metric: str,
     *,
-    highlight: str | Sequence[str] | None = None,
+    highlight: Columns | None = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw the share of lists that reach a value, one line per model: a performance profile with
     its band.
 
@@ -362,7 +361,7 @@ def performance(
     for model, rows in model_rows(result).items():
         own = result.per_user.take(rows)
         own = own[own[metric].notna()]
-        lists = np.ones(len(own)) if unit == key else own[unit].value_counts().to_numpy(np.float64)
+        lists = np.ones(len(own)) if unit == key else own[unit].value_counts().to_numpy(float)
         # So many independent lists carry as much as those of users with several.
         n[model] = float(lists.sum() ** 2 / (lists**2).sum()) if len(lists) else 0.0
     # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
@@ -388,7 +387,7 @@ def performance(
 @Picture
 def winners(
     result: Evaluation, metric: str, *, model: Any, baseline: Any, ax: Axes | None = None
-) -> Iterator[Any]:
+) -> Steps:
     """Draw how many users gain and how many lose by a change of models, and by how much.
 
     Parameters

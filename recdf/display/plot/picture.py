@@ -79,6 +79,7 @@ TICK_NAME_LENGTH = 24  # characters of a name beside a tick or a point
 LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
 
 PlotArguments = ParamSpec("PlotArguments")
+Steps = Iterator[Any]  # of a picture: the frame that it draws, and then the Axes
 
 
 class Picture(Generic[PlotArguments]):
@@ -89,7 +90,7 @@ class Picture(Generic[PlotArguments]):
     __name__: str
     __signature__: inspect.Signature
 
-    def __init__(self, steps: Callable[PlotArguments, Iterator[Any]]) -> None:
+    def __init__(self, steps: Callable[PlotArguments, Steps]) -> None:
         def data(*args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> pd.DataFrame:
             frame: pd.DataFrame = next(steps(*args, **kwargs))
             return frame
@@ -156,8 +157,8 @@ class Frame:
         self.suffix: dict[str, str] = {}
         from matplotlib.ticker import AutoLocator, ScalarFormatter
 
-        whole = self.ax.figure and self.ax.figure.figure  # of a subfigure, the figure around it
-        if whole is not None and whole.get_layout_engine() is None:
+        whole = self.ax.figure.figure  # of a subfigure, the figure around it
+        if whole.get_layout_engine() is None:
             whole.set_layout_engine("constrained")
         muted = self.tone(MUTED)
         self.ax.spines[["top", "right"]].set_visible(False)
@@ -182,7 +183,7 @@ class Frame:
     @property
     def is_own(self) -> bool:
         """Whether the figure was made here, so that it may grow."""
-        return self.ax.figure is not None and self.ax.figure.get_gid() == OWN
+        return self.ax.figure.get_gid() == OWN
 
     def _inches(self, side: str) -> float:
         figure, box = self.ax.figure, self.ax.get_position(original=True)
@@ -368,7 +369,7 @@ class Frame:
         from matplotlib.ticker import FuncFormatter
 
         def text(place: float, _: Any) -> str:
-            ticks = np.asarray(axis.get_majorticklocs(), dtype=np.float64)
+            ticks = axis.get_majorticklocs()
             least = 1e-9 * np.abs(ticks).max(initial=0)  # what is smaller is 0, but for rounding
             form = form_of(*ticks[np.abs(ticks) > least], sign=sign, significant=9)
             return number(place if abs(place) > least else 0.0, form)
@@ -430,7 +431,7 @@ class Frame:
         figure, holder, across, lines = self.ax.figure, self.ax, LEGEND_WIDTH, 4
         look: dict[str, Any] = {"fontsize": points(0.9), "labelcolor": self.tone()}
         grows = np.array([beside, 0])
-        if panels > 1 and figure is not None and len(figure.axes) == panels:
+        if panels > 1 and len(figure.axes) == panels:
             fits = letters(figure.bbox.width / figure.dpi, 0.9)
             columns = fits // (min(max(map(len, names)), LEGEND_WIDTH) + 7)
             look |= {"loc": "outside upper left", "ncols": int(np.clip(columns, 1, len(names)))}

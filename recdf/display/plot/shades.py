@@ -4,7 +4,7 @@ models, and the lists of one user side by side."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from ..given_tables import (
     need,
     picked,
 )
-from .picture import TICK_NAME_LENGTH, Frame, Picture
+from .picture import TICK_NAME_LENGTH, Frame, Picture, Steps
 from .style import Axes, letters
 
 SHADES = ("#eb9d6a", "#f6f6f6", "#79b3d8")  # worse, equal, better: light enough for dark texts
@@ -42,7 +42,7 @@ def heat(
     columns: Any,
     metric: str | None = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw a table of values as shades, such as segments by models: darker is larger.
 
     Parameters
@@ -99,7 +99,7 @@ def heat(
 
     names = [list(dict.fromkeys(data[name])) for name in of_axes]
     grid = data.pivot(index="row", columns="column", values="value")
-    values = grid.reindex(index=names[0], columns=names[1]).to_numpy(dtype=np.float64).ravel()
+    values = grid.reindex(index=names[0], columns=names[1]).to_numpy(float).ravel()
     longest = min(TICK_NAME_LENGTH, max(map(len, names[0])))
     frame = Frame(ax, 1.4 + 0.09 * longest + 1.2 * len(names[1]), 2.0 + 0.5 * len(names[0]))
     from matplotlib import colormaps
@@ -134,7 +134,7 @@ def pairs(
     *,
     metric: str | None = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw all pairs of models as a table of shades: by how much the model of a row beats
     another.
 
@@ -234,7 +234,7 @@ def lists(
     *,
     models: Sequence[Any] | None = None,
     ax: Axes | None = None,
-) -> Iterator[Any]:
+) -> Steps:
     """Draw what each model showed one user, side by side, with the hits marked.
 
     Parameters

@@ -128,7 +128,7 @@ def by_model(
 def spoken(names: Iterable[str], rows: pd.DataFrame, value: str = "value") -> list[str]:
     """Return the value of each row with its interval in words, such as `knn: 0.185 [0.172,
     0.198]`."""
-    numbers = rows[[value, "ci_low", "ci_high"]].to_numpy(np.float64, na_value=np.nan)
+    numbers = rows[[value, "ci_low", "ci_high"]].to_numpy(float, na_value=np.nan)
     return [f"{name}: {estimated(*one)}" for name, one in zip(names, numbers, strict=True)]
 
 
@@ -174,7 +174,7 @@ def tone(ax: Any, share: float = 1.0) -> str:
     stays legible."""
     from matplotlib.colors import to_hex, to_rgba
 
-    backs = [to_rgba(one.get_facecolor()) for one in (ax, ax.figure) if one is not None]
+    backs = [to_rgba(one.get_facecolor()) for one in (ax, ax.figure)]
     back = np.array(next((one for one in backs if one[3] > 0), (1.0, 1.0, 1.0, 1.0)))
     ink = np.array(to_rgba(ax.xaxis.label.get_color()))
     mixed: Any = share * ink + (1 - share) * back

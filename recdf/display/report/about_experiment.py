@@ -31,7 +31,6 @@ from ..kinds import (
     FEW,
     TABLE_KINDS,
     Kind,
-    estimates_frame,
     harm_first,
     record_of,
 )
@@ -108,7 +107,7 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
         caption = f"Effects{f', {name}' if name else ''}: {what}, harms first"
         if i == 0:
             quoted += map("Experiment, {}".format, _words_of_table(table))
-            if tables.decision is not None and tables.roles is not None:
+            if tables.roles is not None:
                 caption += f"; {'one' if sides_of_tests(table) else 'two'}-sided {level_of(table)}"
                 caption += "intervals, beside the bounds of the roles"
                 roles = role_verdicts(table, tables.roles)
@@ -146,7 +145,7 @@ def _checked(tables: ReportTables) -> list[str]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
     table = next(iter(tables.experiment.values()), pd.DataFrame())
     both = (one for one in (table, tables.health) if one is not None)
-    known = {name for one in both for name in one.columns[one.notna().any()]}
+    known = {name for one in both for name in one.dropna(axis=1, how="all")}
     found = {
         "the sample ratio": "srm_p" in known
         or _soundness(tables)[0].text in ("sound", "sample ratio"),
@@ -322,8 +321,8 @@ def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: TableRow) -> list
     found = []
     for name, table in tables.items():
         kind = record_of(table)
-        signs = estimates_frame(kind, table)["sign"] if kind.read else pd.Series("", table.index)
-        bad = table[signs.eq("worse").to_numpy(bool)]
+        rows = table.to_dict("records") if kind.read else ()
+        bad = table.iloc[[i for i, row in enumerate(rows) if kind.drawn(row)["sign"] == "worse"]]
         if not len(bad):
             continue
         said = f"{_titled(kind, name)}: {' '.join(_words_of_table(bad))}"

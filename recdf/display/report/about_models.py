@@ -26,6 +26,7 @@ from .. import plot
 from ..given_tables import compare, count_range, labels, level_of, model_rows, need
 from ..kinds import TABLE_KINDS, harm_first, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
+from ..plot.models import DIRECTION
 from ..plot.style import BEST, REST, looks
 from ..row_words import IN_SEGMENT, segment_of, sides_of
 from .page_blocks import (
@@ -337,7 +338,6 @@ def examples_section(subject: Subject, page: Page) -> Sections:
 
 def definitions_section(subject: Subject, page: Page) -> Sections:
     """Show the formula and the options of every metric of the page."""
-    direction = {"larger": "higher is better", "smaller": "lower is better"}
     shown = subject.meanings[subject.meanings["column"].isin(subject.columns)]
     rows = [
         {
@@ -345,7 +345,7 @@ def definitions_section(subject: Subject, page: Page) -> Sections:
             "meaning": text(row["meaning"] or "a metric of your own"),
             "formula": formula(row["formula"] or NULL),
             "definition with every option": text(row["definition"], code=True),
-            "direction": text(direction.get(row["better"], "no direction")),
+            "direction": text(DIRECTION[row["better"]] or "no direction"),
         }
         for row in shown.to_dict("records")
     ]

@@ -279,10 +279,9 @@ def collect(row: TableRow, n: float, unit: str) -> str:
     if more >= OUT_OF_REACH * n:
         return f"The difference is too small for any number of {unit}s within reach."
     step = 10 ** max(0, math.floor(math.log10(more)) - 1)
-    said = (
-        f"Collect about {amount(math.ceil(more / step) * step, f'more {unit}')}: with so many, a "
-    )
-    return f"{said}difference of this size is shown in 8 of 10 cases."
+    more = math.ceil(more / step) * step
+    said = f"Collect about {amount(more, f'more {unit}')}: with so many, a difference of this size "
+    return f"{said}is shown in 8 of 10 cases."
 
 
 def least_shown(row: TableRow) -> float:
@@ -318,8 +317,10 @@ def _amount(subject: Subject, row: TableRow, together: int) -> list[str]:
         text += f" Warning: {CAUTIONS[code].sentence}." * (code != row["withheld"])
     if "different_lists" not in codes_of(row["remarks"]):
         return [text]
-    has = "Some lists have a value for one of the two; a comparison with details=True says for how "
-    has += "many (n_only_model)."
+    has = (
+        "Some lists have a value for one of the two; a comparison with details=True says for how "
+        "many (n_only_model)."
+    )
     if "n_lists" in row:
         both = int(row["n_lists"])
         n_new, n_old = (both + int(row[f"n_only_{side}"]) for side in BOTH_SIDES)
@@ -339,7 +340,7 @@ def _belief(subject: Subject, row: TableRow | None) -> list[str]:
     if len(units) == 2 and {*rows["n_lists"]} == {*rows["n_users"]}:
         units = ["list"]
     n = " of ".join(count_range(rows[f"n_{unit}s"], unit) for unit in units)
-    if subject.of_accuracy and subject.result.per_user.get("n_pred", pd.Series(1)).eq(0).any():
+    if subject.of_accuracy and subject.result.per_user["n_pred"].eq(0).any():
         n += ", where a list without recommendations counts as 0"
     tests = words_of_tests(table)
     return [
@@ -421,24 +422,23 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
     row, rows, per_user = case.row, model_rows(subject.result), subject.result.per_user
     names = {model: plain(subject.name(model)) for model in rows}
     models = [str(row[side]) for side in BOTH_SIDES] if row else list(rows)
-    n, n_pred = len(list_places(subject.result, rows)[1]), per_user.get("n_pred")
-    has = {} if n_pred is None else {one: int((n_pred.take(rows[one]) > 0).sum()) for one in rows}
-    if has:
-        lacks = {one: n - there for one, there in has.items() if there < n}
-        lacking = [f"{names[one]} lacks {k:,} of {n:,} ({k / n:.1%})" for one, k in lacks.items()]
-        said = f"{'Every' if len(rows) > 1 else 'The'} model has recommendations for all lists."
-        if lacks:
-            as_zero = subject.of_accuracy and any(len(rows[one]) == n for one in lacks)
-            said = f"Lists without recommendations{', which count as 0' * as_zero}: "
-            said += f"{listed(lacking, MANY_NAMED, 'model')}."
-        yield Reason(said)
+    n = len(list_places(subject.result, rows)[1])
+    has = {one: int((per_user["n_pred"].take(at) > 0).sum()) for one, at in rows.items()}
+    lacks = {one: n - there for one, there in has.items() if there < n}
+    lacking = [f"{names[one]} lacks {k:,} of {n:,} ({k / n:.1%})" for one, k in lacks.items()]
+    said = f"{'Every' if len(rows) > 1 else 'The'} model has recommendations for all lists."
+    if lacks:
+        as_zero = subject.of_accuracy and any(len(rows[one]) == n for one in lacks)
+        said = f"Lists without recommendations{', which count as 0' * as_zero}: "
+        said += f"{listed(lacking, MANY_NAMED, 'model')}."
+    yield Reason(said)
     if row:
         both = {side: names[str(row[side])] for side in BOTH_SIDES}
         yield Reason(sentence_of_both({**row, **both}))
         for i, said in enumerate(seed_sentences(subject.result, pd.DataFrame([row]))):
             beyond = "not beyond the spread over seeds" if i and sign_of(row) != "open" else ""
             yield Reason(said, beyond, "train each model with more seeds")
-    if subject.of_accuracy and has and subject.primary in per_user:
+    if subject.of_accuracy and subject.primary in per_user:
         values = model_values(subject.result, subject.primary)
         # A model has lists and not one hit, as with ids of another kind.
         for model in (one for one in models if has[one] and not np.any(values[one] > 0)):

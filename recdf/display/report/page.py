@@ -21,7 +21,7 @@ from ...errors import OptionError, not_loaded
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.decide.decide_experiment import ExperimentPlan
-from ...judge.choices import POSITIVE, check_value
+from ...judge.choices import POSITIVE, Columns, check_value
 from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible
@@ -58,17 +58,17 @@ def report(
     log: pd.DataFrame | None = None,
     position: pd.DataFrame | None = None,
     over_time: pd.DataFrame | None = None,
-    metrics: str | Sequence[str] | None = None,
+    metrics: Columns | None = None,
     examples: bool | pd.DataFrame = False,
     max_rows: int = 500,
     overwrite: bool = False,
     progress: bool | None = None,
-    unit_col: str | Sequence[str] | None = None,
+    unit_col: Columns | None = None,
     roles: Mapping[str, Any] | ExperimentPlan | None = None,
     ran: Mapping[str, Any] | None = None,
     history: History | None = None,
     cheap: Evaluation | None = None,
-    fold: str | Sequence[str] | None = None,
+    fold: Columns | None = None,
     seed_col: str | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Path:

@@ -168,10 +168,8 @@ class Subject:
                 said = sentence("models", "", code, codes_of(row["remarks"]), row)
                 row |= {"effect": "", "withheld": code, "verdict": said}
             found.append(row)
-        told = comparison.copy(deep=False)  # of its own class, with its attrs
-        for name in ("effect", "withheld", "verdict"):
-            told[name] = pd.Series([row[name] for row in found], told.index, dtype=str)
-        return told
+        names = "effect", "withheld", "verdict"
+        return comparison.assign(**{name: [row[name] for row in found] for name in names})
 
     def name(self, label: Any) -> str:
         """Return a model or metric as a sentence names it; different models stay different."""
