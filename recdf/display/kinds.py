@@ -60,6 +60,7 @@ from .report.page_blocks import (
 )
 from .row_words import (
     EVERYONE,
+    LIFT,
     amount_of_estimate,
     arm_of,
     drawn_budget,
@@ -164,9 +165,8 @@ class Kind(NamedTuple):
         found = {"verdict": row.get("verdict", ""), "percent": False, "from_zero": False}
         found |= self.read(row)
         ratio = row.get("withheld") == "sample_ratio" and "role" not in row
-        own = {"words": f"{found['numbers']}  {found['verdict']}"}
-        own["sign"] = "worse" if ratio else sign_of(row)
-        return own | found
+        words = f"{found['numbers']}  {found['verdict']}"
+        return {"words": words, "sign": "worse" if ratio else sign_of(row)} | found
 
 
 def harm_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -190,8 +190,8 @@ def n_differs(frame: pd.DataFrame) -> pd.Series:
 def _board_cells(given: pd.DataFrame) -> RowCells:
     """Return one row per model and segment, one column per metric."""
     frame = given.assign(apart=n_differs(given))
-    better = dict(zip(frame["metric"], frame["better"], strict=True))
-    heads = {metric: f"{metric}{HEAD_ARROWS[one]}" for metric, one in better.items()}
+    better = zip(frame["metric"], frame["better"], strict=True)
+    heads = {metric: f"{metric}{HEAD_ARROWS[one]}" for metric, one in better}
     in_parts = frame["segment"].ne(EVERYONE).any()
     letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
     # Levels have no interval and no letter.
@@ -199,14 +199,15 @@ def _board_cells(given: pd.DataFrame) -> RowCells:
     marked = tested if any(map(str.isalpha, frame["marks"])) else ()
     beside: Any = dict(list(frame.groupby("metric")["value"]))
     found = []
+    key: Any
     for key, rows in frame.groupby(LEADERBOARD_KEYS[:3], sort=False, dropna=False):
         segment, group, model = key
         part = text("all lists" if segment == EVERYONE else f"{segment} = {group}")
-        mark = letters.get(model, "") if model in marked else ""
+        mark = letters.get(model, "") * (model in marked)
         found.append(
             {
                 **({"segment": part} if in_parts else {}),
-                "model": text(model)._replace(cell=Cell(str(model), mark=mark)),
+                "model": Shown(Cell(model, mark=mark), model.casefold()),
                 **dict.fromkeys(heads.values(), Shown(Cell(NULL))),  # it may lack a metric
                 **{
                     heads[row["metric"]]: _level_cell(row, beside[row["metric"]])
@@ -308,20 +309,18 @@ def _plan_action(table: pd.DataFrame) -> str:
 
 def _estimate_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
-    columns = ["lift", "lift_ci_low", "lift_ci_high"]
-    lifts, found = given.reindex(columns=columns).astype("float64"), []
+    lifts, found = given.reindex(columns=[*LIFT]).astype("float64"), []
     reach, ends = reaches(lifts, [""] * len(given)), lifts.values.tolist()
     for row, around, far in zip(given.to_dict("records"), ends, reach, strict=True):
         words, estimator = flag_words(row), str(row["estimator"])
         look: BadgeKind = "warning" if words else look_of_estimate(row)
         estimate = estimated(row["value"], row["ci_low"], row["ci_high"])
-        trust = row.get("trust")
         found.append(
             {
                 **{name: text(row[name]) for name in columns_before(row, "estimator")},
                 "estimator": text(estimator),
                 "clip": value(row.get("clip"), "g"),
-                "trust": text(trust if isinstance(trust, str) else ""),
+                "trust": text(brief(row.get("trust"))),
                 "flags": badge(
                     "warning" if words else "good", words or "no flag", flag_meanings(row)
                 ),
@@ -340,8 +339,8 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
 def _gate_cells(row: TableRow) -> ShownRow:
     cells = row_cells(row)
     mark = badge(GATE_LOOKS.get(row["effect"], "warning"), cells.pop("verdict"))
-    means = {"baseline": "mean_baseline", "candidate": "mean_candidate"}
-    numbers = {"change": "change", **means, "users": "n_users"}
+    numbers = {"change": "change", "users": "n_users"}
+    numbers |= {"baseline": "mean_baseline", "candidate": "mean_candidate"}
     return {"verdict": mark} | {
         head: Shown(Cell(words), row[numbers[head]]) if head in numbers else text(words)
         for head, words in cells.items()

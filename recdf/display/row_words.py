@@ -198,8 +198,7 @@ def drawn_plan(row: TableRow) -> Row:
 
 
 def drawn_change(row: TableRow) -> Row:
-    what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS]
-    what = [name for name in what if name not in ("", "None", "nan")]
+    what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS and pd.notna(row[name])]
     if pd.isna(row["diff"]):
         numbers = f"{brief(row['level'])}, {amount(int(row['n_runs']), 'run')}"
         if row["effect"] == "none" and not pd.isna(row["could_see"]):
@@ -208,7 +207,7 @@ def drawn_change(row: TableRow) -> Row:
         numbers = f"{brief(row['before'])} to {brief(row['after'])} from {row['changed']:%Y-%m-%d}"
     return {
         "metric": "Changes of level",
-        "label": ", ".join(what),
+        "label": ", ".join(filter(None, what)),
         "diff": row["diff"],
         "numbers": numbers,
     }

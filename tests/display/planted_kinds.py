@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import stats
 
 import recdf as rd
-from recdf.display.report.page_blocks import Drawing
+from recdf.display.plot.style import Drawing
 
 from .planted import card_of, numbers
 
@@ -574,7 +574,7 @@ def try_kind(seed, folder):
     """Make one page without its pictures, and hold its card against the data."""
     rng = np.random.default_rng(seed)
     blank = patch(
-        "recdf.display.report.about_models.drawing", lambda *_, **__: Drawing("", "<svg></svg>", "")
+        "recdf.display.report.about_models.drawing", lambda *_, **__: Drawing({}, svg="<svg></svg>")
     )
     with blank, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -8,7 +8,6 @@ and what stands around them.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import update_wrapper
 from textwrap import fill as fill_text
@@ -421,11 +420,12 @@ class Frame:
         shown = sorted(self.entries, key=lambda one: one[2] is REST)
         told, handles, names = self.suffix, [one[0] for one in shown], [one[1] for one in shown]
         if (rest := sum(look is REST for _, _, look in shown)) > 1:
-            handles, names = handles[: 1 - rest], [*names[:-rest], f"{rest} others"]
-        else:
-            names = [f"{one} ({told[one]})" if one in told else one for one in names]
+            told, handles, names = {}, handles[: 1 - rest], [*names[:-rest], f"{rest} others"]
+        ends = [f" ({told[one]})" if one in told else "" for one in names]
+        names = [*map(visible, names)]
         if self.page:
-            self.page.legend = [*zip(handles, map(in_order, map(visible, names)), strict=True)]
+            texts = map(in_order, map(str.__add__, names, ends))
+            self.page.legend = [*zip(handles, texts, strict=True)]
         if self.page or not handles:
             return
         figure, holder, across, lines = self.ax.figure, self.ax, LEGEND_WIDTH, 4
@@ -444,7 +444,9 @@ class Frame:
                 room = 0.6 * 72 * self.height / points(1.2) / len(handles)
                 lines = int(np.clip(room, 1, 4))
                 across = min(LEGEND_WIDTH, letters(0.4 * self.width, 0.9))
-        box = holder.legend(handles, legend_texts(names, across, lines), frameon=False, **look)
+        box = holder.legend(
+            handles, legend_texts(names, ends, across, lines), frameon=False, **look
+        )
         plain_text(*box.get_texts())
         if self.is_own and grows.any():
             extent = box.get_window_extent()
@@ -465,13 +467,11 @@ class Frame:
         return self.ax
 
 
-def legend_texts(names: Iterable[str], width: int, lines: int) -> list[str]:
-    """Return the names, wrapped; only a name of more lines than there are is cut."""
-    # What stands in brackets behind a name is kept, so that what is cut is the name.
-    parts = [re.fullmatch(r"(.*?)( \([^(]*\))?", visible(name)) for name in names]
-    heads, ends = zip(*[(part[1], part[2] or "") for part in parts if part], strict=True)
-    cut = short_names(heads, max(8, width * lines - max(map(len, ends))))
-    texts = [fill_text(head + end, width) for head, end in zip(cut, ends, strict=True)]
+def legend_texts(names: list[str], ends: list[str], width: int, lines: int) -> list[str]:
+    """Return the names with what stands behind each, wrapped; only a name of more lines than there
+    are is cut, and what stands behind it is kept."""
+    cut = short_names(names, max(8, width * lines - max(map(len, ends))))
+    texts = [fill_text(name + end, width) for name, end in zip(cut, ends, strict=True)]
     # matplotlib leaves out labels that start with an underscore.
     return [f" {text}" if text.startswith("_") else text or " " for text in texts]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,17 +52,19 @@ class ModelLook(NamedTuple):
 
 
 @dataclass
-class OnPage:
-    """A picture on a page: the looks of all models of the page, and the texts that it writes
-    itself, title, caption, and the artists and names of the legend."""
+class Drawing:
+    """A picture on a page: the looks of all models of the page; the texts that it writes itself,
+    title and caption; the lines of its legend, which are artists with their names until the page
+    knows how it draws them; and the picture as SVG."""
 
-    looks: dict[str, ModelLook]
+    looks: Mapping[str, ModelLook]
     title: str = ""
     caption: str = ""
-    legend: list[tuple[Any, str]] = field(default_factory=list)
+    legend: Sequence[Any] = ()
+    svg: str = ""
 
 
-PAGE: ContextVar[OnPage | None] = ContextVar("PAGE", default=None)
+PAGE: ContextVar[Drawing | None] = ContextVar("PAGE", default=None)
 
 TAKEN: dict[str, int] = {}  # the places in COLOURS of names that were drawn, of the whole session
 REST = ModelLook("#8a8a8a", ".", "-")  # models beyond those that have a colour

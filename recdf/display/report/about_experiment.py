@@ -34,6 +34,7 @@ from ..kinds import (
     harm_first,
     record_of,
 )
+from ..plot.style import Drawing
 from ..row_words import (
     amount_of_estimate,
     flag_meanings,
@@ -53,7 +54,6 @@ from .page_blocks import (
     Badge,
     BadgeKind,
     Case,
-    Drawing,
     Reason,
     Section,
     TableBlock,

@@ -27,13 +27,12 @@ from ..given_tables import compare, count_range, labels, level_of, model_rows, n
 from ..kinds import TABLE_KINDS, harm_first, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..plot.models import DIRECTION
-from ..plot.style import BEST, REST, looks
+from ..plot.style import BEST, REST, Drawing, looks
 from ..row_words import IN_SEGMENT, segment_of, sides_of
 from .page_blocks import (
     FOR_WHOM_WORSE,
     NAME_LENGTH,
     SIGNS,
-    Drawing,
     Reason,
     Section,
     TableBlock,
@@ -88,9 +87,10 @@ class Page:
         legend = [one for one in made.legend if one[:2] not in self.shown]
         if REST in self.looks.values():
             self.shown |= {one[:2] for one in legend}
-        caption = "; colours of the models as in the first picture"
-        caption = made.caption + caption * (len(legend) < len(made.legend))
-        return made._replace(legend=legend, caption=caption)
+        if len(legend) < len(made.legend):
+            made.caption += "; colours of the models as in the first picture"
+        made.legend = legend
+        return made
 
     def forests(self, table: pd.DataFrame) -> list[Drawing]:
         """Draw a table as `plot.forest` does, a picture for each of its panels."""

@@ -182,15 +182,6 @@ class Entry(NamedTuple):
     marker: str = ""
 
 
-class Drawing(NamedTuple):
-    """A picture as SVG, its texts outside of it."""
-
-    title: str
-    svg: str
-    caption: str
-    legend: Sequence[Entry] = ()
-
-
 class Section(NamedTuple):
     """One section of the page."""
 
@@ -201,7 +192,7 @@ class Section(NamedTuple):
     # Of a verdict: what each line says, the first one largest.
     lines: Sequence[tuple[str, Sequence[str]]] = ()
     tables: Sequence[TableBlock] = ()
-    drawings: Sequence[Drawing] = ()
+    drawings: Sequence[Any] = ()  # each a `plot.style.Drawing`
     lists: Sequence[str] = ()
     pairs: Mapping[str, str] = {}
     code: str = ""  # the whole spec, folded

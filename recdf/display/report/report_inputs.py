@@ -93,11 +93,9 @@ class Subject:
         check_value("k", k, POSITIVE)
         found = with_units(result, unit_col)
         # Without attrs, which pandas would copy for every frame and column that is made.
-        tables = found.per_user.copy(deep=False), found.summary.copy(deep=False)
-        for table in tables:
-            table.attrs = {}
+        per_user, shown = pd.DataFrame(found.per_user), pd.DataFrame(found.summary)
         # The lists with labels of people, which is `result` where there are no cheap ones.
-        self.people = self.result = Evaluation(*tables, found.spec)
+        self.people = self.result = Evaluation(per_user, shown, found.spec)
         if cheap is not None:
             self.result = with_both_labels(self.people, cheap)
         summary = summary_of(self.result)
@@ -134,14 +132,13 @@ class Subject:
         elif len(self.models) > 1 and self.tested:
             tested = self.tested if base is not None else self.tested[:1]
             comparison = compare(self.result, tested, baseline=base, correction="holm")
-        if comparison is None:  # nothing is compared
+        else:  # nothing is compared
             comparison = pd.DataFrame(columns=TABLE_KINDS["pairs"].columns)
         self.comparison = comparison
         # With a baseline, the marks of the leaderboard are those of the comparison; no test is
         # made twice.
-        tests = pd.DataFrame()
-        if base is not None and self.comparison.columns[0] == "metric":
-            tests = self.comparison
+        marked = base is not None and comparison.columns[0] == "metric"
+        tests = comparison if marked else pd.DataFrame()
         every = [*dict.fromkeys([*self.columns, *summary["column"]])]
         values = values_frame(RowsInMemory(self.result), summary, every)
         self.board = board_of(self.result, values, base, tests)

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 from ...errors import not_loaded
 from ...tables.cells import visible
 from ..plot import style
-from .page_blocks import Drawing, Entry
+from .page_blocks import Entry
 
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
@@ -33,8 +33,8 @@ def drawing(
     number: int,
     *,
     size: tuple[float, float] = SIZE,
-    looks: dict[str, style.ModelLook] | None = None,
-) -> Drawing:
+    looks: Mapping[str, style.ModelLook] = {},
+) -> style.Drawing:
     """Return what `draw(ax)` draws, as SVG with its title, legend and caption beside it.
 
     `looks` are those of all models of the page, so that a model has one colour in all of its
@@ -60,7 +60,7 @@ def drawing(
         "hatch.linewidth": 0.8,
         "axes.facecolor": "#ffffff",
     }
-    page = style.OnPage(looks or {})
+    page = style.Drawing(looks)
     before = style.PAGE.set(page)
     try:
         with matplotlib.rc_context(settings), warnings.catch_warnings():
@@ -85,9 +85,9 @@ def drawing(
     root = _root(stream.getvalue(), number, said, tones)
     label = f"{page.title}. {page.caption}".strip(". ")
     root.attrib |= {"role": "img", "aria-label": label, "class": "picture"}
-    svg = ElementTree.tostring(root, encoding="unicode")
-    entries = [_entry(handle, name) for handle, name in page.legend]
-    return Drawing(page.title, svg, page.caption, entries)
+    page.svg = ElementTree.tostring(root, encoding="unicode")
+    page.legend = [_entry(handle, name) for handle, name in page.legend]
+    return page
 
 
 def _entry(handle: Any, name: str) -> Entry:
