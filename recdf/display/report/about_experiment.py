@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ...diagnostics.gate_records import Gate
@@ -89,8 +88,7 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
     tables, over_time, alone = page.tables, page.tables.over_time, page.subject is None
     drawings = [] if tables.position is None else [page.draw(plot.position, tables.position)]
     if over_time is not None:  # a picture for each metric and pair of variants
-        names = [name for name in PAIR_OF_EFFECT if name in over_time]
-        shown: list[Any] = over_time[names].drop_duplicates().to_dict("records")
+        shown: Any = over_time.filter(PAIR_OF_EFFECT).drop_duplicates().to_dict("records")
         drawings += [page.draw(plot.over_time, over_time, **one) for one in shown]
     decided = _decision_said(tables)
     if not effects and tables.health is None:
@@ -137,7 +135,7 @@ def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
         return []
     names = [name for name in PAIR_OF_EFFECT if name in given]
     rows = given.drop_duplicates(names).to_dict("records")
-    known = [one for one in rows if row is None or all(one[name] == row[name] for name in names)]
+    known = (one for one in rows if row is None or all(one[name] == row[name] for name in names))
     return list(map(TABLE_KINDS["over_time"].said, known))
 
 
@@ -167,18 +165,18 @@ def _checked(tables: ReportTables) -> list[str]:
 def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     """Say what the sample ratio and the users without metrics mean for the effects."""
     health, rows = tables.health, tables.effects
-    remarks = {code for row in rows for code in codes_of(row["remarks"])}
     broken = [row for row in rows if "sample_ratio" in codes_of(row["remarks"])]
     wrong, good = Badge("error", "sample ratio"), Badge("good", "sound")
     why = "Find out why before reading an effect."
     flagged = health is not None and health["srm_flag"].astype(bool).any()
     if broken and not flagged:
-        said = f"{_users(broken[0])}{_p(broken[0].get('srm_p', np.nan))}"
+        said = f"{_users(broken[0])}{_p(broken[0].get('srm_p'))}"
         return wrong, f"The users who are compared do not fit the plan: {said}. {why}"
     if health is None:
         # Not in a table that has its main columns alone; its cautions know it then.
         p = pd.Series([row.get("srm_p") for row in rows], dtype="float64").min()
-        untested = not rows or "srm_p" in rows[0] or "ratio_not_checked" in remarks
+        unchecked = ("ratio_not_checked" in codes_of(row["remarks"]) for row in rows)
+        untested = not rows or "srm_p" in rows[0] or any(unchecked)
         if pd.isna(p) and untested:
             return Badge("warning", "not checked"), (
                 "The sample ratio was not checked: pass health= (what "
@@ -190,7 +188,7 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     arms = ", ".join(map(TABLE_KINDS["health"].said, records))
     if flagged:
         return wrong, f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
-    lost = _p(health.get("missing_p", pd.Series(dtype="float64")).min())
+    lost = _p(health["missing_p"].min() if "missing_p" in health else None)
     if health["missing_flag"].astype(bool).any():
         said = f"Users without metrics differ between the variants{lost}."
         return Badge("error", "missing metrics"), f"{said} The effects may come from that alone."
@@ -219,9 +217,8 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
         return None
     row, table = rows[0], next(iter(tables.experiment.values()))
     sound, soundness = _soundness(tables)
-    sides = ("treatment", "control")
-    new, old = (name_of(row[side]) for side in sides)
-    own = [one for one in rows[1:] if all(one[side] == row[side] for side in sides)]
+    new, old = name_of(row["treatment"]), name_of(row["control"])
+    own = [one for one in rows[1:] if all(one[side] == row[side] for side in PAIR_OF_EFFECT[1:])]
     invalid = sound.kind == "error" or row["withheld"] in UNLIKE
     believed = not invalid and not is_withheld(row)
     than = f"{'the control ' * (table['control'].nunique() == 1)}{old} on {metric_of(row)}"
@@ -355,8 +352,7 @@ def told_section(
         mark, whole = block.badge or Badge("info", "plan"), ""
         if kind.overall is not None:
             mark, whole = kind.overall(table)
-        if len(table):
-            blocks.append(block)
+        blocks += [block] * (len(table) > 0)
         if len(table) or whole:
             parts.append((mark, caption, kind, table, whole))
         if kind.read and not drawings:
@@ -422,13 +418,12 @@ def history_section(page: Page, history: History) -> Sections:
 def _words_of_table(table: pd.DataFrame) -> list[str]:
     """Say the rows of a table that has few; of any other, how many have which verdict, and the rows
     that say worse."""
-    kind, words = record_of(table), list[str]()
-    rows = harm_first(table).to_dict("records")
+    rows, words = harm_first(table).to_dict("records"), list[str]()
     if len(rows) > FEW and "verdict" in table:
         counts = Counter(str(row["verdict"]) for row in rows)
         words = ["; ".join(f"{n} of {len(rows)}: {verdict}" for verdict, n in counts.items()) + "."]
         rows = list(filter(says_worse, rows))
-    return [*words, *map(kind.said, rows[:FEW])]
+    return [*words, *map(record_of(table).said, rows[:FEW])]
 
 
 def _titled(kind: Kind, name: str) -> str:
@@ -472,8 +467,8 @@ def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
     if "ess" in row:
         sure += f" {number(row['ess'], ',.0f')} effective rows."
     reasons = [Reason(worse, line=FOR_WHOM_WORSE), Reason(overturn)]
-    told = told_section(page, "off-policy", "Off-policy estimates", {"Estimates": table})
     case = Case(Badge(kind, trust), [which], action, False, amounts, [sure], reasons)
+    told = told_section(page, "off-policy", "Off-policy estimates", {"Estimates": table})
     yield told._replace(case=case)
 
 
@@ -494,11 +489,8 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
         return
     which = [said for case in cases for said in case.which]
     which = which or [reason.said for one in sections for reason in one.said]
-    nothing = Case(
-        Badge("info", "no verdict"),
-        (),
-        "Do not act on this alone: pass the effects too (experiment=).",
-    )
+    todo = "Do not act on this alone: pass the effects too (experiment=)."
+    nothing = Case(Badge("info", "no verdict"), (), todo)
     case = min(cases, key=lambda one: one.badge.rank, default=nothing)
     reasons = [reason for one in cases for reason in one.reasons]
     if tables.decision is not None:
