@@ -169,7 +169,7 @@ def spec_with_bounds(spec: dict[str, Any], bounds: Any) -> dict[str, Any]:
     """Return the record of a result with the bounds that the caller declares."""
     if bounds is None:
         return spec
-    return {**spec, "bounds": declared_bounds(bounds, list(spec["metrics"]))}
+    return {**spec, "bounds": declared_bounds(bounds, spec["metrics"])}
 
 
 def with_units(result: Evaluation, unit_col: Columns | None = None) -> Evaluation:
@@ -180,7 +180,7 @@ def with_units(result: Evaluation, unit_col: Columns | None = None) -> Evaluatio
     another.
     """
     spec, per_user = dict(result.spec), result.per_user
-    key = list(spec["user_col"])
+    key = spec["user_col"]
     units = as_columns(unit_col) or unit_of(key)
     if "unit_col" in spec or LISTS_ARE_UNITS in spec:
         return result
@@ -234,7 +234,7 @@ def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
     (`item_by=`) are left out: they are another population.
     """
     if isinstance(result, Evaluation):
-        frame, by = with_units(result).summary, list(result.spec["by"])
+        frame, by = with_units(result).summary, result.spec["by"]
         if "item_by" in result.spec:
             frame = frame[frame[result.spec["item_by"]].isna()]
     else:
@@ -348,7 +348,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     for name in ("user_col", "by", "weight"):
         if (own := people.spec.get(name)) != (other := cheap.spec.get(name)):
             raise OptionError(f"result and cheap differ in {name}: {own} and {other}")
-    by, metrics, known = list(cheap.spec["by"]), people.spec["metrics"], cheap.spec["metrics"]
+    by, metrics, known = cheap.spec["by"], people.spec["metrics"], cheap.spec["metrics"]
     if unlike := [name for name in metrics if metrics[name] != known.get(name)]:
         raise OptionError(
             f"result and cheap differ in metrics: cheap lacks {unlike}, or defines them in another "
@@ -422,7 +422,7 @@ GROUP = "recdf: number of group"
 def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
     """Return the rows of `per_user` of every model, by its label, in the order of first
     appearance."""
-    frame, by = result.per_user, list(result.spec["by"])
+    frame, by = result.per_user, result.spec["by"]
     if not by:
         return {ONLY: np.arange(len(frame))}
     # A null is unequal to everything.
@@ -440,14 +440,15 @@ def list_places(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return one integer per row of `per_user`, the same for the same list of every model, and the
     first row of each list."""
-    keys = result.per_user[list(result.spec["user_col"])]
+    key = result.spec["user_col"]
+    keys = result.per_user[key]
     of_models = (keys.take(own).reset_index(drop=True) for own in rows.values())
     if rows and all(map(next(of_models).equals, of_models)):
         places = np.empty(len(keys), int)
         for own in rows.values():
             places[own] = np.arange(len(own))
         return places, next(iter(rows.values()))
-    places, _ = groups_of(keys, list(keys.columns))
+    places, _ = groups_of(keys, key)
     return places, np.unique(places, return_index=True)[1]
 
 
@@ -509,13 +510,13 @@ def compare_numbered(
     better = {name: direction_word(result, name) for name in columns}
     table = compare_models(
         rows,
-        list(columns),
+        columns,
         by=GROUP if groups else None,
         baseline=None if baseline is None else models.index(baseline),
         missing="drop",
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
-        bounds=bounds_of_result(result.spec, getattr(rows, "empty_rows", rows), list(columns)),
+        bounds=bounds_of_result(result.spec, getattr(rows, "empty_rows", rows), columns),
         details=True,
         **options,
     )

@@ -229,7 +229,7 @@ def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
         form = form_of(row["value"], half=row["half_width"])
         seeds = f"± {number(spread or np.nan, form)} over seeds"
     small, place = ", ".join(filter(None, [half, seeds, n])), row["place"]
-    return Shown(Cell(words, place == 1, place == 2, row["marks"], small), float(row["value"]))
+    return Shown(Cell(words, place == 1, place == 2, row["marks"], small), row["value"])
 
 
 # -- comparisons of models or variants
@@ -312,7 +312,7 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
     lifts, found = given.reindex(columns=[*LIFT]).astype("float64"), []
     reach, ends = reaches(lifts, [""] * len(given)), lifts.values.tolist()
     for row, around, far in zip(given.to_dict("records"), ends, reach, strict=True):
-        words, estimator = flag_words(row), str(row["estimator"])
+        words, estimator = flag_words(row), row["estimator"]
         look: BadgeKind = "warning" if words else look_of_estimate(row)
         estimate = estimated(row["value"], row["ci_low"], row["ci_high"])
         found.append(
@@ -379,7 +379,7 @@ def _of_estimates(table: pd.DataFrame) -> tuple[Badge, str]:
 def _finding_cells(row: TableRow) -> ShownRow:
     severity: Any = row["severity"] if row["severity"] in ("error", "warning") else "info"
     return {
-        "severity": badge(severity, str(row["severity"])),
+        "severity": badge(severity, row["severity"]),
         "finding": text(finding_of(row)),
         "count": value(row["count"], ",d"),
         "share": value(row["share"], ".1%"),
@@ -390,8 +390,7 @@ def _finding_cells(row: TableRow) -> ShownRow:
 
 def _plain_cells(row: TableRow) -> ShownRow:
     return {
-        str(name): value(one) if isinstance(one, int | float) else text(one)
-        for name, one in row.items()
+        name: value(one) if isinstance(one, int | float) else text(one) for name, one in row.items()
     }
 
 
@@ -473,7 +472,7 @@ TABLE_KINDS: dict[str, Kind] = {
         "Which offline metric predicts",
         read=lambda row: {
             "metric": f"{row['online']} per unit of the offline metric",
-            "label": str(row["offline"]),
+            "label": row["offline"],
             "numbers": f"{estimated(row['slope'], row['slope_low'], row['slope_high'])}; "
             f"{amount(row['n_tests'], 'experiment')}, "
             f"{number(row['called_right'], '.0%')} called right",

@@ -226,10 +226,10 @@ class RowsInBuckets:
         unit_col: Columns | None,
         bounds: Any,
     ) -> None:
-        spec, key = dict(spec_with_bounds(given.spec, bounds)), list(given.spec["user_col"])
+        spec, key = dict(spec_with_bounds(given.spec, bounds)), given.spec["user_col"]
         self.units = as_columns(unit_col) or unit_of(key)
         self.weight, self.key = spec.get("weight"), key
-        self.models = labels(given.by_values, list(spec["by"]))
+        self.models = labels(given.by_values, spec["by"])
         known, keys, names = (None, [], {}) if segments is None else coded_segments(segments, key)
         self.groups, first = [ALL_LISTS], dict[Any, int]()
         for name, values in names.items():
@@ -365,7 +365,7 @@ def read_result(given: Any, fold: Columns | None, seed_col: str | None, bounds: 
     its spec tells the bounds of its metrics and the spread over seeds."""
     result, columns = as_result(given), list[str]()
     spec = spec_with_bounds(result.spec, bounds)
-    by, key = list(spec["by"]), list(spec["user_col"])
+    by, key = spec["by"], spec["user_col"]
     for argument, names in (("fold", fold), ("seed_col", seed_col)):
         for name in as_columns(names):
             columns.append(name)
@@ -445,7 +445,7 @@ def seed_sentences(result: Evaluation, tests: pd.DataFrame) -> list[str]:
             continue
         of_metric = seeds["sd"].get(row["metric"], {})
         pair = [of_metric.get(str(row[name]), np.nan) for name in ("baseline", "model")]
-        spread, apart = float(np.nanmax([*pair, 0.0])), abs(row["diff"])
+        spread, apart = np.nanmax([*pair, 0.0]), abs(row["diff"])
         if apart < spread:
             form = form_of(apart, half=spread)
             said.append(

@@ -214,7 +214,7 @@ def drawn_change(row: TableRow) -> Row:
 
 
 def drawn_budget(row: TableRow) -> Row:
-    cells, relative = row_cells(row), bool(row["relative"])
+    cells, relative = row_cells(row), row["relative"]
     return {
         "metric": "Change in per cent of the baseline"
         if relative

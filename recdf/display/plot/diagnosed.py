@@ -90,7 +90,7 @@ def exposure(
         if not total:
             continue
         places = np.unique(np.linspace(0, n, min(n, ITEM_POINTS) + 1).astype(int))
-        ginis[model] = float(((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total))
+        ginis[model] = ((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total)
         impressions = np.append(0.0, np.cumsum(shown) / total)[places]
         own = {"share_of_items": places / n, "share_of_impressions": impressions}
         parts.append(pd.DataFrame({"model": model, **own, "gini": ginis[model], "n_items": n}))

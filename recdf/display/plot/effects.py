@@ -292,7 +292,7 @@ def over_time(
         raise ColumnError(
             f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"
         )
-    time_col, rows, of = str(before[0]), effect, ""
+    time_col, rows, of = before[0], effect, ""
     for name, wanted, word in (
         ("metric", metric, ""),
         ("treatment", treatment, " of "),
@@ -314,7 +314,7 @@ def over_time(
 
     frame, colour, first = Frame(ax), COLOURS[0], records[0] if records else {}
     frame.ax.axhline(0, color=frame.tone(), linewidth=1)
-    what, kind = metric or str(first.get("metric", "")), str(first.get("kind", ""))
+    what, kind = metric or first.get("metric", ""), str(first.get("kind", ""))
     trend, holds = trend_words(first), "the band holds on all days together"
     if kind == "cumulative":
         frame.band(data, "time", colour)
@@ -331,7 +331,7 @@ def over_time(
         promise = "bars: intervals, each of which holds for its own period alone"
         if words.startswith("adjusted by"):
             promise = f"bars: intervals that hold together, {words}"
-    found = zip(spoken(data["time"].map(str), data, "diff"), data["verdict"], strict=True)
+    found = zip(spoken(data["time"], data, "diff"), data["verdict"], strict=True)
     said = [", ".join(filter(None, [one, visible(verdict)])) for one, verdict in found]
     frame.marks(data["time"], data["diff"], data["sign"], said, 6, what)
     if data["time"].dtype.kind == "M":

@@ -99,7 +99,7 @@ def curve(
     data, models = pd.concat(parts, ignore_index=True), table["model"].unique().tolist()
     # The values of the first metric at the largest k, or at the last time, decide who is best.
     last = parts[0][parts[0][place] == parts[0][place].iloc[-1]]
-    end = last.set_index("model")["value"], str(last["better"].iloc[0])
+    end = last.set_index("model")["value"], last["better"].iloc[0]
     banded = highlighted(highlight, models)
     if len(models) > MANY_MODELS or banded:
         banded += best_first(*end)[:1]
@@ -113,7 +113,7 @@ def curve(
         at, labels = part[place], part[place].map(str)
         if at.dtype.kind not in "iufM":
             at = pd.Series(pd.factorize(labels)[0], index=part.index)
-        of = part["model"].map(str) + (f", {name}@" if over_k else ", ") + labels
+        of = part["model"] + (f", {name}@" if over_k else ", ") + labels
         part = part.assign(at=at, said=spoken(of, part))
         frame.lines(part, "at", "value", first)
         frame.x_ticks(at, labels)
@@ -356,14 +356,14 @@ def performance(
     """
     smaller = direction_word(result, metric) == "smaller"
     data, first = _value_shares(result, metric, highlight, least=not smaller)
-    key, n = list(result.spec["user_col"]), {}
-    unit = list(result.spec.get("unit_col", unit_of(key)))
+    key, n = result.spec["user_col"], {}
+    unit = result.spec.get("unit_col", unit_of(key))
     for model, rows in model_rows(result).items():
         own = result.per_user.take(rows)
         own = own[own[metric].notna()]
         lists = np.ones(len(own)) if unit == key else own[unit].value_counts().to_numpy(float)
         # So many independent lists carry as much as those of users with several.
-        n[model] = float(lists.sum() ** 2 / (lists**2).sum()) if len(lists) else 0.0
+        n[model] = lists.sum() ** 2 / (lists**2).sum() if len(lists) else 0.0
     # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
     reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * data["model"].map(n)))
     data.insert(3, "ci_low", (data["share"] - reach).clip(0, 1))
@@ -423,11 +423,11 @@ def winners(
     >>> ax = rd.plot.winners(result, "ndcg@10", model="knn", baseline="popularity")
     """
     found, rows = model_values(result, metric), model_rows(result)
-    one = chosen("model", model, list(found))
-    other = chosen("baseline", baseline, list(found))
+    one = chosen("model", model, found)
+    other = chosen("baseline", baseline, found)
     if one == other:
         raise OptionError(f"model and baseline are both {one!r}; expected two models")
-    keys = result.per_user[list(result.spec["user_col"])]
+    keys = result.per_user[result.spec["user_col"]]
     first, second = (keys.take(rows[name]).reset_index(drop=True) for name in (one, other))
     if not first.equals(second):
         raise DataError(

@@ -186,7 +186,7 @@ class Frame:
 
     def _inches(self, side: str) -> float:
         figure, box = self.ax.figure, self.ax.get_position(original=True)
-        return float(getattr(box, side) * getattr(figure.bbox, side) / figure.dpi)
+        return getattr(box, side) * getattr(figure.bbox, side) / figure.dpi
 
     @property
     def width(self) -> float:
@@ -345,7 +345,7 @@ class Frame:
             self.date_ticks()
             return
         ticks = sorted(dict(zip(at, labels, strict=True)).items())
-        span = float(ticks[-1][0] - ticks[0][0]) or 1.0
+        span = ticks[-1][0] - ticks[0][0] or 1.0
         kept = ticks[-1:]
         for place, text in ticks[-2::-1]:
             half = 0.32 * points() / 72 * (len(text) + len(kept[0][1]) + 2)

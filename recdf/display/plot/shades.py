@@ -300,7 +300,7 @@ def lists(
     missing, depth = data["rank"].isna(), int(data["rank"].fillna(0).max())
     below = depth + 0.5 + missing.groupby(data["model"]).cumsum()
     place = data["rank"].astype("float64").where(~missing, below)
-    last = float(place.max())
+    last = place.max()
     frame = Frame(ax, 1.0 + 2.2 * len(found), 1.6 + ROW_HEIGHT * last)
     hits = data[~missing].groupby("model", sort=False)["hit"].sum()
     caption = "✓ hits: " + ", ".join(f"{model} {n}" for model, n in hits.items())

@@ -158,7 +158,7 @@ def points(share: float = 1.0) -> float:
     """Return a size of letters, as a share of the size that matplotlib's settings give."""
     from matplotlib import rcParams
 
-    return share * float(rcParams["font.size"])
+    return share * rcParams["font.size"]
 
 
 def letters(inches: float, share: float = 1.0) -> int:
@@ -180,4 +180,4 @@ def tone(ax: Any, share: float = 1.0) -> str:
     back = np.array(next((one for one in backs if one[3] > 0), (1.0, 1.0, 1.0, 1.0)))
     ink = np.array(to_rgba(ax.xaxis.label.get_color()))
     mixed: Any = share * ink + (1 - share) * back
-    return str(to_hex(mixed))
+    return to_hex(mixed)

@@ -420,7 +420,7 @@ def _words_of_table(table: pd.DataFrame) -> list[str]:
     that say worse."""
     rows, words = harm_first(table).to_dict("records"), list[str]()
     if len(rows) > FEW and "verdict" in table:
-        counts = Counter(str(row["verdict"]) for row in rows)
+        counts = Counter(row["verdict"] for row in rows)
         words = ["; ".join(f"{n} of {len(rows)}: {verdict}" for verdict, n in counts.items()) + "."]
         rows = list(filter(says_worse, rows))
     return [*words, *map(record_of(table).said, rows[:FEW])]
@@ -441,7 +441,7 @@ def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
     usable = [row for row in rows if not is_useless(row)]
     trusted = [row for row in usable if not row["flags"]]
     known = trusted or usable
-    row = max(known or rows, key=lambda one: float(one["value"]))
+    row = max(known or rows, key=lambda one: one["value"])
     trust, name, found = trust_of(row), name_of(policy_of(row)), amount_of_estimate(row)
     amounts, overturn = [f"{found[0].upper()}{found[1:]}."], "It carries no flag."
     among, look = "that may be trusted", look_of_estimate(row)

@@ -164,7 +164,7 @@ def leaderboard_section(subject: Subject, page: Page) -> Sections:
 def curves_section(subject: Subject, page: Page) -> Sections:
     """Draw one picture for each metric that has several k."""
     depths = subject.summary.dropna(subset="k").groupby("metric", sort=False)["k"].nunique()
-    metrics = [str(name) for name in depths.index[depths > 1]]
+    metrics = depths.index[depths > 1].tolist()
     if not metrics:
         return
     marked = subject.baseline if len(subject.models) > 4 else None
@@ -322,7 +322,7 @@ def examples_section(subject: Subject, page: Page) -> Sections:
     """Draw the lists of the first users of a hit table, the models of the headline side by side."""
     if isinstance(examples := page.examples, bool | None):
         return
-    by, key = list(subject.result.spec["by"]), list(subject.result.spec["user_col"])
+    by, key = subject.result.spec["by"], subject.result.spec["user_col"]
     source = "True, or what rd.diagnostics.hit_table returned"
     names = np.array(labels(need(examples, "examples", [*by, *key, "rank", "hit"], source), by))
     models = [name for name in subject.pair or subject.models[:1] if name in names]

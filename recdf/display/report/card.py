@@ -137,7 +137,7 @@ def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Cas
     """Return what the row of a headline says before anything speaks against it. `than` names what
     is compared with and the metric; `ship` and `keep` are what to do where it is better, and where
     nothing is shown."""
-    verdict, kind, held = str(row["verdict"]), look_of(row), is_withheld(row)
+    verdict, kind, held = row["verdict"], look_of(row), is_withheld(row)
     which, word = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}.", verdict
     action = OPEN_ACTIONS.get(row["effect"], keep)
     if held:
@@ -290,7 +290,7 @@ def least_shown(row: TableRow) -> float:
     ends = (abs(row[end] - row["diff"]) for end in ("ci_low", "ci_high"))
     finite, se = list(filter(math.isfinite, ends)), row.get("se", np.nan)
     known = se > 0 and any(finite)
-    return float(np.mean(finite) + POWER_Z * se if known else row.get("mde", np.nan))
+    return np.mean(finite) + POWER_Z * se if known else row.get("mde", np.nan)
 
 
 def _best_mean(subject: Subject) -> str:
@@ -394,7 +394,7 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
             continue
         if hides_harm(other, subject.better(column)) and of_best:
             harms.append(undecided_harm(name))
-        verdict = "verdict withheld" if is_withheld(other) else str(other["verdict"])
+        verdict = "verdict withheld" if is_withheld(other) else other["verdict"]
         by_words.setdefault(verdict, []).append(name)
     parts = "; ".join(f"{words} on {', '.join(names)}" for words, names in by_words.items())
     nothing, others = "Nothing was compared beside the first metric.", list[str]()

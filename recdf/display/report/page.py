@@ -355,20 +355,18 @@ def _page_text(title: str, about: str, sections: Sequence[Section], examples: bo
     else runs."""
     css, js = _file("report.css"), _file("report.js") + _file("pictures.js")
     style, script = map(_policy_digest, (css, js))
-    return str(
-        _template().render(
-            title=title,
-            about=about,
-            sections=sections,
-            examples=examples,
-            policy=f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; "
-            "form-action 'none'",
-            css=css,
-            js=js,
-            version=__version__,
-            bar_width=BAR_WIDTH,
-            bar_height=BAR_HEIGHT,
-        )
+    return _template().render(
+        title=title,
+        about=about,
+        sections=sections,
+        examples=examples,
+        policy=f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; "
+        "form-action 'none'",
+        css=css,
+        js=js,
+        version=__version__,
+        bar_width=BAR_WIDTH,
+        bar_height=BAR_HEIGHT,
     )
 
 

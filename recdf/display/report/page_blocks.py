@@ -289,11 +289,10 @@ def shown_table(
     head = list(dict.fromkeys(name for row in rows[:most] for name in row))
     cells = [[row.get(name, value(np.nan)) for name in head] for row in rows[:most]]
     more += len(rows) - len(cells)
-    words = [
-        any(one.bar or isinstance(one.sort, str) for one in column)
+    align = [
+        "left" if any(one.bar or isinstance(one.sort, str) for one in column) else "right"
         for column in zip(*cells, strict=True)
     ]
-    align = ["left" if one else "right" for one in words]
     return TableBlock(caption, head, align, cells, csv_of(frame), file, more=more, **look)
 
 

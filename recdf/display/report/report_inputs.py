@@ -190,7 +190,7 @@ class Subject:
 
     def family(self, column: str) -> str:
         """Return the family of a metric, an empty text for one of the caller's own."""
-        return str(self.meanings.set_index("column")["family"].get(column, ""))
+        return self.meanings.set_index("column")["family"].get(column, "")
 
     def values(self, column: str) -> pd.DataFrame:
         """Return the rows of one metric, by model."""
@@ -226,7 +226,7 @@ def carried_segments(result: Evaluation) -> GivenTable:
         for name in spec.get("carry", {})
         if name in table and table[name].nunique() <= MANY_SEGMENTS
     ]
-    keys = list(spec["user_col"])
+    keys = spec["user_col"]
     found = table[[*keys, *names]].drop_duplicates()
     return found if names and not found.duplicated(keys).any() else None
 

@@ -98,7 +98,7 @@ def _entry(handle: Any, name: str) -> Entry:
 
     if not isinstance(handle, Line2D):
         return Entry(name, to_hex(handle[0].get_facecolor()), filled=True)
-    look = str(handle.get_linestyle()), str(handle.get_marker())
+    look: Any = handle.get_linestyle(), handle.get_marker()
     return Entry(name, to_hex(handle.get_color()), False, *look)
 
 
