@@ -130,7 +130,7 @@ class Kind(NamedTuple):
 
     def said(self, row: TableRow) -> str:
         """Return the sentence of a row."""
-        if self.sentence is not None:
+        if self.sentence:
             return self.sentence(row)
         found = self.drawn(row)
         words = filter(None, (found["verdict"], found["numbers"]))
@@ -138,7 +138,7 @@ class Kind(NamedTuple):
 
     def cells(self, table: pd.DataFrame) -> RowCells:
         """Return the cells of every row of a table."""
-        if self.table is not None:
+        if self.table:
             return self.table(table)
         return [(self.row or self._drawn_cells)(row) for row in table.to_dict("records")]
 
@@ -155,13 +155,13 @@ class Kind(NamedTuple):
 
     def asks(self, table: pd.DataFrame, mark: Badge) -> str:
         """Return what a table with this badge asks for."""
-        if self.ask is not None:
+        if self.ask:
             return self.ask(table)
         return self.todo.get(mark.kind, "Look at what is open before acting.")
 
     def drawn(self, row: TableRow) -> Row:
         """Return what a picture draws of a row, as `plot.forest.data` says."""
-        assert self.read is not None
+        assert self.read
         found = {"verdict": row.get("verdict", ""), "percent": False, "from_zero": False}
         found |= self.read(row)
         ratio = row.get("withheld") == "sample_ratio" and "role" not in row
@@ -224,7 +224,7 @@ def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
     if pd.isna(row["value"]):
         return Shown(Cell(NULL, small=n))
     (words, half), seeds = plus_minus(row["value"], row["half_width"], beside), ""
-    if pd.notna(spread := row.get(SEED_SD, np.nan)):
+    if pd.notna(spread := row.get(SEED_SD)):
         # A spread has the digits of its value; none is not written as 0.
         form = form_of(row["value"], half=row["half_width"])
         seeds = f"± {number(spread or np.nan, form)} over seeds"

@@ -202,7 +202,7 @@ def means_of_bucket(
     group, model = (rows[name].to_numpy() for name in (GROUP, MODEL))
     cell, n_cells = group * n_models + model, n_models * n_groups
     values = [rows[name].to_numpy(float, na_value=np.nan) for name in columns]
-    weight = None if weight_col is None else rows[weight_col].to_numpy(float)
+    weight = rows[weight_col].to_numpy(float) if weight_col else None
     moments = [GroupMoments.of(values, cell, n_cells, weight)]
     if units != keys:
         moments += moments_of_units(values, cell, unit_codes(rows, units), n_cells, weight)
@@ -389,7 +389,7 @@ def read_result(given: Any, fold: Columns | None, seed_col: str | None, bounds: 
         [name for name in spec["metrics"] if name in result.per_user],
         spec.get("weight"),
     )
-    if seed_col is not None:
+    if seed_col:
         spec[SEEDS] = _spread(result, models, seed_col, metrics)
     per_user = _averaged_lists(result.per_user, [*models, *lists], metrics, weight)
     parts = [means_of_lists(per_user, models, metrics, spec)] if metrics else []
@@ -411,7 +411,7 @@ def _averaged_lists(
     per_user: pd.DataFrame, keys: list[str], metrics: list[str], weight: str | None
 ) -> pd.DataFrame:
     """Return one row for each key: counts are added, and undefined values left out of a mean."""
-    how = {} if weight is None else {weight: "first"}
+    how = {weight: "first"} if weight else {}
     how |= {name: "sum" for name in ("n_true", "n_pred") if name in per_user.columns}
     how |= dict.fromkeys(metrics, "mean")
     grouped = per_user.groupby(keys, sort=False, dropna=False, observed=True)
@@ -434,7 +434,7 @@ def _spread(
 def seed_sentences(result: Evaluation, tests: pd.DataFrame) -> list[str]:
     """Say what the spread over seeds is, and which differences are smaller."""
     seeds = result.spec.get(SEEDS)
-    if seeds is None:
+    if not seeds:
         return []
     said = [
         "The ± over seeds is the standard deviation over "

@@ -106,7 +106,7 @@ def is_useless(row: TableRow) -> bool:
 
 def lift_text(row: TableRow) -> str:
     """Return the lift of an estimate over the logging policy with its interval."""
-    lift, low, high = (row.get(name, np.nan) for name in LIFT)
+    lift, low, high = map(row.get, LIFT)
     return "" if pd.isna(lift) else estimated(lift, low, high, "+")
 
 
@@ -182,7 +182,7 @@ def drawn_plan(row: TableRow) -> Row:
         n = row["n_control"] + row["n_treatment"]
     share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
     found, needed = f"{estimated(row['mde_abs'])}{share}", f"{number(n, ',d')} {unit}"
-    days: str = f", {amount(row['days'], 'day')}" if pd.notna(row.get("days", np.nan)) else ""
+    days: str = f", {amount(row['days'], 'day')}" if pd.notna(row.get("days")) else ""
     guards = row.get("role") == "guardrail"
     said = f"{needed} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip() + days
     said += f"; {'shows a loss below' if guards else 'finds'} {found}"

@@ -85,7 +85,7 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
 
     On a page that is about it alone, another section says whether it is sound.
     """
-    tables, over_time, alone = page.tables, page.tables.over_time, page.subject is None
+    tables, over_time, alone = page.tables, page.tables.over_time, not page.subject
     drawings = [] if tables.position is None else [page.draw(plot.position, tables.position)]
     if over_time is not None:  # a picture for each metric and pair of variants
         shown: Any = over_time.filter(PAIR_OF_EFFECT).drop_duplicates().to_dict("records")
@@ -350,7 +350,7 @@ def told_section(
         kind = record_of(table)
         block = page.block(table, caption, f"{name}-{len(blocks)}.csv")
         mark, whole = block.badge or Badge("info", "plan"), ""
-        if kind.overall is not None:
+        if kind.overall:
             mark, whole = kind.overall(table)
         blocks += [block] * (len(table) > 0)
         if len(table) or whole:

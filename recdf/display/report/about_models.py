@@ -66,7 +66,7 @@ class Page:
         self.drawn, self.looks = 0, {}
         # Names and colours that the legend of an earlier picture has.
         self.shown = set[tuple[str, str]]()
-        if subject is not None:
+        if subject:
             base = [] if subject.baseline is None else [subject.baseline]
             marked = [*dict.fromkeys([*base, *subject.order])]
             # The same page has the same colours, whatever was drawn before.
@@ -222,12 +222,12 @@ def drawn_sections(subject: Subject, page: Page) -> Sections:
     popular and rare ones."""
     metric, people, pair = subject.primary, subject.people, subject.pair
     others = [name for name in subject.columns[1:] if subject.family(name) not in ACCURACY]
-    if pair is not None and others and subject.family(metric) in ACCURACY:
+    if pair and others and subject.family(metric) in ACCURACY:
         drawings = [page.draw(plot.tradeoff, subject.result, x, metric) for x in others[:3]]
         yield Section("trade-offs", "Trade-offs", drawings=drawings)
     if metric in subject.result.per_user.columns:
         drawings = [page.draw(plot.users, people, metric)]
-        if pair is not None and subject.values(metric)["n"].nunique() == 1:
+        if pair and subject.values(metric)["n"].nunique() == 1:
             model, rival = pair
             drawings.append(page.draw(plot.winners, people, metric, model=model, baseline=rival))
         said = ["These are the lists that people judged, under their labels alone."]
@@ -249,14 +249,14 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
     given, caption, tables = page.tables.segments, "Comparisons within segments", []
     if given is None:
         return
-    pair, metric = (None, "") if subject is None else (subject.pair, subject.primary)
-    if subject is not None and not record_of(given).part:
+    pair, metric = (subject.pair, subject.primary) if subject else (None, "")
+    if subject and not record_of(given).part:
         groups, given = segment_groups(subject.result, given), None
         means = values_frame(RowsInMemory(subject.result, groups), subject.summary, [metric])
         cells = TABLE_KINDS["leaderboard"].cells(means.assign(marks=""))
         of_means = f"Mean {metric} by segment", cells, page.most, means, "segment-means.csv"
         tables = [shown_table(*of_means)]
-        if pair is not None and metric in subject.tested:
+        if pair and metric in subject.tested:
             of_model = model_rows(subject.result)
             both = np.sort(np.concatenate([of_model[one] for one in pair]))
             within = {" = ".join(one): np.intersect1d(both, rows) for one, rows in groups.items()}
@@ -271,7 +271,7 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
         if new == "treatment":  # the pair and the metric of the experiment's first row
             first = next(iter(page.tables.experiment.values()), given).iloc[0]
             pair, metric = (str(first[new]), str(first[old])), str(first["metric"])
-        if pair is not None and new in given:
+        if pair and new in given:
             said = _for_whom(given, pair, metric)
         if record_of(given).part == "segments":
             caption += "; p and verdict are about the difference between all segments of a metric"
@@ -310,7 +310,7 @@ def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[R
         found.append(Reason(said, action=watch, line=FOR_WHOM_WORSE))
     if shrunken or (new == "treatment" and "se" in given and rows and segment_of(rows[0])):
         about = segment_sentences(given).get((metric, *pair))
-        found += [] if about is None else [Reason(about, line=FOR_WHOM_WORSE)]
+        found += [Reason(about, line=FOR_WHOM_WORSE)] if about else []
     none = f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}."
     return found or [Reason(none, line=FOR_WHOM_WORSE)]
 

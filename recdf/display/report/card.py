@@ -181,7 +181,7 @@ def _case(subject: Subject) -> tuple[Case, int]:
     many tests were adjusted together."""
     metric, best = subject.primary, subject.order[0]
     values, named, pair = subject.values(metric), subject.name(metric), subject.pair
-    if pair is None:
+    if not pair:
         at: Any = values.loc[best]
         which = f"{named} is {estimated(at['value'], at['ci_low'], at['ci_high'])}. One model was "
         which += "evaluated: nothing is compared."

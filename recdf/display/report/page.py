@@ -225,7 +225,7 @@ def report(
             history=history,
         )
         tables = read_report_tables(experiment, given)
-        if subject is None:
+        if not subject:
             of_models = {
                 "baseline": baseline,
                 "comparison": comparison,
@@ -286,7 +286,7 @@ def _report_sections(page: Page) -> list[Section]:
         for name, make in OF_TABLES.items()
         if (table := getattr(tables, name)) is not None
     ]
-    if subject is None:
+    if not subject:
         makers.insert(1, about_models.segments_section(None, page))
     else:
         before, after = (
@@ -297,7 +297,7 @@ def _report_sections(page: Page) -> list[Section]:
         for made in makers:
             sections += made
             progress.add()
-    if subject is None:
+    if not subject:
         return [*about_experiment.alone_sections(page, sections), *sections]
     said, card = [reason for one in sections for reason in one.said], None
     if len(subject.models) == 1:  # nothing is compared: an experiment has the first word
@@ -310,7 +310,7 @@ def _report_sections(page: Page) -> list[Section]:
 def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
     """Return the heading of a page, without a result that of its one section if there is one, and
     the line below it."""
-    if page.subject is not None:
+    if page.subject:
         return "Evaluation of recommendations", _population(page.subject)
     for table in page.tables.experiment.values():
         arms = [table.set_index(side)[f"n_{side}"] for side in ("control", "treatment")]

@@ -220,7 +220,7 @@ def effect_text(row: TableRow) -> str:
     if interval(low, high, form):
         sided = "one-sided " * is_one_sided(low, high)
         words += f" ({sided}interval {number(low, form)} to {number(high, form)})"
-    if pd.notna(relative := row.get("rel_diff", np.nan)):
+    if pd.notna(relative := row.get("rel_diff")):
         words += f", {estimated(relative, sign='+%', significant=2)}"
     return words
 
