@@ -179,7 +179,8 @@ def with_units(result: Evaluation, unit_col: Columns | None = None) -> Evaluatio
     The unit is `user_id`, or else the first column of the list key, unless the caller names
     another.
     """
-    spec, per_user = dict(result.spec), result.per_user
+    spec = dict(result.spec)
+    per_user = result.per_user
     key = spec["user_col"]
     units = as_columns(unit_col) or unit_of(key)
     if "unit_col" in spec or LISTS_ARE_UNITS in spec:
@@ -214,7 +215,8 @@ def means_of_lists(
 def restated(result: Result, own: pd.DataFrame) -> pd.DataFrame:
     """Return the summary with the errors and intervals of `own` in the rows of metrics over all
     lists."""
-    summary, keys = result.summary.copy(deep=False), [*result.spec["by"], "metric", "k"]
+    summary = result.summary.copy(deep=False)
+    keys = [*result.spec["by"], "metric", "k"]
     columns = ["se", "ci_low", "ci_high"]
     found = summary[keys].merge(own[[*keys, *columns]], "left", validate="m:1", indicator=True)
     kept = found["_merge"].ne("both").to_numpy()
@@ -234,7 +236,8 @@ def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
     (`item_by=`) are left out: they are another population.
     """
     if isinstance(result, Evaluation):
-        frame, by = with_units(result).summary, result.spec["by"]
+        frame = with_units(result).summary
+        by = result.spec["by"]
         if "item_by" in result.spec:
             frame = frame[frame[result.spec["item_by"]].isna()]
     else:
@@ -348,7 +351,9 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     for name in ("user_col", "by", "weight"):
         if (own := people.spec.get(name)) != (other := cheap.spec.get(name)):
             raise OptionError(f"result and cheap differ in {name}: {own} and {other}")
-    by, metrics, known = cheap.spec["by"], people.spec["metrics"], cheap.spec["metrics"]
+    by = cheap.spec["by"]
+    metrics = people.spec["metrics"]
+    known = cheap.spec["metrics"]
     if unlike := [name for name in metrics if metrics[name] != known.get(name)]:
         raise OptionError(
             f"result and cheap differ in metrics: cheap lacks {unlike}, or defines them in another "
@@ -387,7 +392,8 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
 def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
     """Return the numbers of each mean, which is a column and the rows of some lists; in doubt it
     has no interval."""
-    spec, found = result.spec, []
+    spec = result.spec
+    found = []
     for column, at in means:
         own = result.per_user.take(at)
         y, f = (own[name].to_numpy(float) for name in (column, cheap_column(column)))
@@ -400,7 +406,8 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
             f,
             definition=spec["metrics"][column]["definition"],
         )
-        judged, confidence = own[JUDGED].to_numpy(bool), spec.get("confidence", CONFIDENCE)
+        judged = own[JUDGED].to_numpy(bool)
+        confidence = spec.get("confidence", CONFIDENCE)
         bounds = known or seen_bounds(y, f)
         row = labelled_row(y, f, judged, bounds, confidence, weights, unit)
         n_undefined = int(np.isnan(f).sum())
@@ -415,20 +422,24 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
 
 # Columns of numbers that stand for labels: coding millions of them again would take longer than the
 # tests.
-MODEL, LIST, UNIT = "recdf: model", "recdf: list", "recdf: unit"
+MODEL = "recdf: model"
+LIST = "recdf: list"
+UNIT = "recdf: unit"
 GROUP = "recdf: number of group"
 
 
 def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
     """Return the rows of `per_user` of every model, by its label, in the order of first
     appearance."""
-    frame, by = result.per_user, result.spec["by"]
+    frame = result.per_user
+    by = result.spec["by"]
     if not by:
         return {ONLY: np.arange(len(frame))}
     # A null is unequal to everything.
     changes = [frame[name].ne(frame[name].shift()).fillna(True).to_numpy(bool) for name in by]
     starts = np.flatnonzero(np.any(changes, axis=0))
-    first, rows = frame.take(starts), np.split(np.arange(len(frame)), starts[1:])
+    first = frame.take(starts)
+    rows = np.split(np.arange(len(frame)), starts[1:])
     if first.duplicated(by).any():  # rows of one value stand apart, which is rare
         codes, first = groups_of(frame, by)
         rows = split(codes, len(first))
@@ -457,8 +468,11 @@ def numbered_lists(
 ) -> pd.DataFrame:
     """Return some columns of every list, with the numbers of its model, its unit and itself; with
     `within`, the rows of every group, one group after another."""
-    rows, per_user, spec = model_rows(result), result.per_user, result.spec
-    models, (lists, _) = np.empty(len(per_user), int), list_places(result, rows)
+    rows = model_rows(result)
+    per_user = result.per_user
+    spec = result.spec
+    models = np.empty(len(per_user), int)
+    (lists, _) = list_places(result, rows)
     for code, own in enumerate(rows.values()):
         models[own] = code
     frame = per_user[per_user.columns.intersection(columns, sort=False)]
@@ -484,7 +498,8 @@ def compare(
     all groups are one family. Returns the columns of `compare_models`, with `group` before them
     where groups are given.
     """
-    spec, models = result.spec, list(model_rows(result))
+    spec = result.spec
+    models = list(model_rows(result))
     weight = spec.get("weight")
     names = [*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred", *as_columns(weight)]
     frame = numbered_lists(result, names, within)

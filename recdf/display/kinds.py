@@ -145,7 +145,8 @@ class Kind(NamedTuple):
     def _drawn_cells(self, row: TableRow) -> ShownRow:
         drawn = self.drawn(row)
         marks: dict[str, BadgeKind] = {"better": "good", "worse": "error"}
-        mark, verdict = marks.get(drawn["sign"], look_of(row)), drawn["verdict"]
+        mark = marks.get(drawn["sign"], look_of(row))
+        verdict = drawn["verdict"]
         return {
             "what": text(drawn["metric"]),
             "of": text(drawn["label"]),
@@ -223,12 +224,14 @@ def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
     n = f"n = {int(row['n']):,}" if row["apart"] else ""
     if pd.isna(row["value"]):
         return Shown(Cell(NULL, small=n))
-    (words, half), seeds = plus_minus(row["value"], row["half_width"], beside), ""
+    (words, half) = plus_minus(row["value"], row["half_width"], beside)
+    seeds = ""
     if pd.notna(spread := row.get(SEED_SD)):
         # A spread has the digits of its value; none is not written as 0.
         form = form_of(row["value"], half=row["half_width"])
         seeds = f"± {number(spread or np.nan, form)} over seeds"
-    small, place = ", ".join(filter(None, [half, seeds, n])), row["place"]
+    small = ", ".join(filter(None, [half, seeds, n]))
+    place = row["place"]
     return Shown(Cell(words, place == 1, place == 2, row["marks"], small), row["value"])
 
 
@@ -242,9 +245,12 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
     users = "users gain / same / lose" if new == "model" else "users"
     ends = given[["diff", "ci_low", "ci_high"]].astype("float64")
-    reach, found = reaches(ends, given["metric"].map(str)), []
+    reach = reaches(ends, given["metric"].map(str))
+    found = []
     for row, around, far in zip(given.to_dict("records"), ends.values.tolist(), reach, strict=True):
-        look, pair, (diff, low, high) = look_of(row), f"{row[new]} vs. {row[old]}", around
+        look = look_of(row)
+        pair = f"{row[new]} vs. {row[old]}"
+        (diff, low, high) = around
         form = estimate_form(diff, low, high, "+")
         n = row["n_users" if new == "model" else "n_treatment"]
         counts = f"{n:,.0f}" if new == "model" else f"{n:,.0f} vs. {row['n_control']:,.0f}"
@@ -309,10 +315,13 @@ def _plan_action(table: pd.DataFrame) -> str:
 
 def _estimate_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
-    lifts, found = given.reindex(columns=[*LIFT]).astype("float64"), []
-    reach, ends = reaches(lifts, [""] * len(given)), lifts.values.tolist()
+    lifts = given.reindex(columns=[*LIFT]).astype("float64")
+    found = []
+    reach = reaches(lifts, [""] * len(given))
+    ends = lifts.values.tolist()
     for row, around, far in zip(given.to_dict("records"), ends, reach, strict=True):
-        words, estimator = flag_words(row), row["estimator"]
+        words = flag_words(row)
+        estimator = row["estimator"]
         look: BadgeKind = "warning" if words else look_of_estimate(row)
         estimate = estimated(row["value"], row["ci_low"], row["ci_high"])
         found.append(
@@ -365,7 +374,8 @@ def _of_findings(table: pd.DataFrame) -> tuple[Badge, str]:
 def _of_estimates(table: pd.DataFrame) -> tuple[Badge, str]:
     """Say how many estimates carry a flag, and how many should not be used."""
     rows = table.to_dict("records")
-    flagged, useless = sum(bool(row["flags"]) for row in rows), sum(map(is_useless, rows))
+    flagged = sum(bool(row["flags"]) for row in rows)
+    useless = sum(map(is_useless, rows))
     if not flagged:
         return Badge("good", "no flag"), "No off-policy estimate is flagged."
     said = f"{flagged} of {amount(len(rows), 'off-policy estimate')} "

@@ -283,7 +283,9 @@ def marks(frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> lis
     found: dict[tuple[Any, ...], str] = {}
     letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
     for row in tests.to_dict("records"):
-        sign, model, other = sign_of(row), str(row["model"]), str(row["baseline"])
+        sign = sign_of(row)
+        model = str(row["model"])
+        other = str(row["baseline"])
         if sign == "open":
             continue
         mark = "+" if sign == "better" else "−"
@@ -327,7 +329,8 @@ def notes(
 ) -> list[str]:
     """Return sentences that say what the table shows, each only where the table has what it speaks
     of."""
-    directed, placed = frame["better"] != "", frame["place"].notna()
+    directed = frame["better"] != ""
+    placed = frame["place"].notna()
     apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique()
     over = " and ".join(result.spec.get(REPEATS, ()))
     mark = "A letter behind a value names a model that it is better than"

@@ -128,7 +128,8 @@ class RowsInMemory(NamedTuple):
             return []
         spec = self.result.spec
         used = [*columns, *as_columns(spec.get("weight"))]
-        rows, units = numbered_lists(self.result, used, self.groups), [UNIT] * ("unit_col" in spec)
+        rows = numbered_lists(self.result, used, self.groups)
+        units = [UNIT] * ("unit_col" in spec)
         found = means_of_lists(rows, [GROUP, MODEL], columns, spec, units)
         models = list(model_rows(self.result))
         table = named_cells(self.result, found, models, list(self.groups), columns)
@@ -140,7 +141,8 @@ class RowsInMemory(NamedTuple):
 
     def different_lists(self, columns: list[str]) -> list[str]:
         """Return the columns that have values for some lists of one model and not of another."""
-        per_user, rows = self.result.per_user, model_rows(self.result)
+        per_user = self.result.per_user
+        rows = model_rows(self.result)
         partly = [name for name in columns if name in per_user and per_user[name].isna().any()]
         places = list_places(self.result, rows)[0] if partly else np.zeros(0, int)
         counts = {name: np.bincount(places[per_user[name].notna()]) for name in partly}
@@ -200,7 +202,8 @@ def means_of_bucket(
     of different lists, whether a unit stands in several rows of a model, and whether another column
     repeats."""
     group, model = (rows[name].to_numpy() for name in (GROUP, MODEL))
-    cell, n_cells = group * n_models + model, n_models * n_groups
+    cell = group * n_models + model
+    n_cells = n_models * n_groups
     values = [rows[name].to_numpy(float, na_value=np.nan) for name in columns]
     weight = rows[weight_col].to_numpy(float) if weight_col else None
     moments = [GroupMoments.of(values, cell, n_cells, weight)]
@@ -226,12 +229,15 @@ class RowsInBuckets:
         unit_col: Columns | None,
         bounds: Any,
     ) -> None:
-        spec, key = dict(spec_with_bounds(given.spec, bounds)), given.spec["user_col"]
+        spec = dict(spec_with_bounds(given.spec, bounds))
+        key = given.spec["user_col"]
         self.units = as_columns(unit_col) or unit_of(key)
-        self.weight, self.key = spec.get("weight"), key
+        self.weight = spec.get("weight")
+        self.key = key
         self.models = labels(given.by_values, spec["by"])
         known, keys, names = (None, [], {}) if segments is None else coded_segments(segments, key)
-        self.groups, first = [ALL_LISTS], dict[Any, int]()
+        self.groups = [ALL_LISTS]
+        first = dict[Any, int]()
         for name, values in names.items():
             first[name] = len(self.groups)
             self.groups += [(str(name), one) for one in values]
@@ -284,7 +290,8 @@ class RowsInBuckets:
         """Return the means of every model within the groups of all columns of segments."""
         if not self.groups[1:]:
             return []
-        moments, confidence = self._moments, self.result.spec.get("confidence", CONFIDENCE)
+        moments = self._moments
+        confidence = self.result.spec.get("confidence", CONFIDENCE)
         cells = np.flatnonzero(moments.rows)
         cells = cells[cells >= len(self.models)]
         groups, models = np.divmod(cells, len(self.models))
@@ -363,9 +370,11 @@ REPEATS = "repeats"  # in the spec: the columns of folds and seeds that were ave
 def read_result(given: Any, fold: Columns | None, seed_col: str | None, bounds: Any) -> Evaluation:
     """Return the result that a caller gives, with the mean over the folds and seeds of every list;
     its spec tells the bounds of its metrics and the spread over seeds."""
-    result, columns = as_result(given), list[str]()
+    result = as_result(given)
+    columns = list[str]()
     spec = spec_with_bounds(result.spec, bounds)
-    by, key = spec["by"], spec["user_col"]
+    by = spec["by"]
+    key = spec["user_col"]
     for argument, names in (("fold", fold), ("seed_col", seed_col)):
         for name in as_columns(names):
             columns.append(name)
@@ -385,10 +394,8 @@ def read_result(given: Any, fold: Columns | None, seed_col: str | None, bounds: 
             "models too"
         )
     spec = {**spec, "by": models, "user_col": lists, REPEATS: columns}
-    metrics, weight = (
-        [name for name in spec["metrics"] if name in result.per_user],
-        spec.get("weight"),
-    )
+    metrics = [name for name in spec["metrics"] if name in result.per_user]
+    weight = spec.get("weight")
     if seed_col:
         spec[SEEDS] = _spread(result, models, seed_col, metrics)
     per_user = _averaged_lists(result.per_user, [*models, *lists], metrics, weight)
@@ -445,7 +452,8 @@ def seed_sentences(result: Evaluation, tests: pd.DataFrame) -> list[str]:
             continue
         of_metric = seeds["sd"].get(row["metric"], {})
         pair = [of_metric.get(str(row[name]), np.nan) for name in ("baseline", "model")]
-        spread, apart = np.nanmax([*pair, 0.0]), abs(row["diff"])
+        spread = np.nanmax([*pair, 0.0])
+        apart = abs(row["diff"])
         if apart < spread:
             form = form_of(apart, half=spread)
             said.append(

@@ -174,14 +174,19 @@ def drawn_role(row: TableRow) -> Row:
 
 def drawn_plan(row: TableRow) -> Row:
     """Users or lists that are needed; the effect that is found, if their number was given."""
-    metric, beside, unit = row["metric"], "", "users"
+    metric = row["metric"]
+    beside = ""
+    unit = "users"
     if "n_lists" in row:
-        n, unit, beside = row["n"], "lists", f", beside {row['baseline']}"
+        n = row["n"]
+        unit = "lists"
+        beside = f", beside {row['baseline']}"
         metric = f"{metric}, {row['model']}"
     else:
         n = row["n_control"] + row["n_treatment"]
     share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
-    found, needed = f"{estimated(row['mde_abs'])}{share}", f"{number(n, ',d')} {unit}"
+    found = f"{estimated(row['mde_abs'])}{share}"
+    needed = f"{number(n, ',d')} {unit}"
     days: str = f", {amount(row['days'], 'day')}" if pd.notna(row.get("days")) else ""
     guards = row.get("role") == "guardrail"
     said = f"{needed} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip() + days
@@ -214,7 +219,8 @@ def drawn_change(row: TableRow) -> Row:
 
 
 def drawn_budget(row: TableRow) -> Row:
-    cells, relative = row_cells(row), row["relative"]
+    cells = row_cells(row)
+    relative = row["relative"]
     return {
         "metric": "Change in per cent of the baseline"
         if relative

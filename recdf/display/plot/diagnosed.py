@@ -83,10 +83,12 @@ def exposure(
     {'knn': 0.734, 'popularity': 0.978, 'random': 0.088}
     >>> ax = rd.plot.exposure(table)
     """
-    parts, ginis = [], {}
+    parts = []
+    ginis = {}
     for model, counts in _shown(exposure_table)[1].items():
         shown = np.sort(counts.to_numpy(float))
-        n, total = len(shown), shown.sum()
+        n = len(shown)
+        total = shown.sum()
         if not total:
             continue
         places = np.unique(np.linspace(0, n, min(n, ITEM_POINTS) + 1).astype(int))
@@ -99,7 +101,8 @@ def exposure(
     data = pd.concat(parts, ignore_index=True)
     yield data
 
-    frame, first = Frame(ax), best_first(pd.Series(ginis), "smaller", highlight)
+    frame = Frame(ax)
+    first = best_first(pd.Series(ginis), "smaller", highlight)
     frame.suffix = {model: f"Gini {gini:.3f}" for model, gini in ginis.items()}
     frame.lines(data, "share_of_items", "share_of_impressions", first, every=6)
     frame.reference([0, 1], [0, 1], "every item equally often", (0, (2, 2)))
@@ -178,7 +181,8 @@ def longtail(
     data = pd.concat(frames, ignore_index=True)
     yield data
 
-    frame, first = Frame(ax), best_first(pd.Series(0.0, [*shown]), "smaller", highlight)
+    frame = Frame(ax)
+    first = best_first(pd.Series(0.0, [*shown]), "smaller", highlight)
     parts = by_model(data[data["model"] != LOG], first)
     parts.append((LOG, data[data["model"] == LOG], ModelLook(frame.tone(0.5), "|", "-")))
     few = all(look is not REST for _, _, look in parts)
@@ -248,7 +252,8 @@ def position(
     yield data
 
     tops = data[data["rank"] == data["rank"].min()].set_index("model")["hit_rate"]
-    frame, first = Frame(ax), best_first(tops, "larger", highlight)
+    frame = Frame(ax)
+    first = best_first(tops, "larger", highlight)
     own = [part for part in by_model(data, first) if part[2] is not REST]
     # A small step to the side, so that the intervals of two models do not lie on one another.
     step = min(0.16, 0.7 / max(len(own), 1))
@@ -335,7 +340,8 @@ def proxy_metrics(
             f"⟦offline={offline!r}⟧ and ⟦online={online!r}⟧ are {len(found)} pairs; expected one "
             "of each"
         )
-    row, data = found.iloc[0], tests[[]].reset_index(drop=True)
+    row = found.iloc[0]
+    data = tests[[]].reset_index(drop=True)
     data["label"] = data.index.astype(str)
     for axis, role, given in (("x", "offline", offline), ("y", "online", online)):
         names = next(iter(error_columns(role, given).items()))
@@ -345,14 +351,17 @@ def proxy_metrics(
         data[column] = data["y"].mean() + slope * (data["x"] - data["x"].mean())
     yield data
 
-    frame, said, angles = Frame(ax), [], np.linspace(0, 2 * np.pi, 61)
+    frame = Frame(ax)
+    said = []
+    angles = np.linspace(0, 2 * np.pi, 61)
     for at in (frame.ax.axhline, frame.ax.axvline):
         at(0, color=frame.tone(MUTED), linewidth=0.8)
     one: Any
     for one in data.itertuples():
         # An ellipse of one standard error, tilted by the correlation of both errors.
         tilt = one.cov / (one.x_se * one.y_se)
-        across, up = np.cos(angles), np.sin(angles) * np.sqrt(max(1 - tilt**2, 0))
+        across = np.cos(angles)
+        up = np.sin(angles) * np.sqrt(max(1 - tilt**2, 0))
         ends = one.x + one.x_se * across, one.y + one.y_se * (tilt * across + up)
         frame.ax.plot(*ends, color=COLOURS[0], linewidth=0.8, alpha=0.35)
         said.append(f"{one.label}: offline: {estimated(one.x)}; online: {estimated(one.y)}")
@@ -360,7 +369,8 @@ def proxy_metrics(
     frame.line(data["x"], data["y"], points, said, "experiments")
     ordered = data.sort_values("x")
     if pd.notna(row["slope"]):
-        name, look = "true effects", ModelLook(COLOURS[1], "", "-")
+        name = "true effects"
+        look = ModelLook(COLOURS[1], "", "-")
         frame.line(ordered["x"], ordered["line"], look, [name], name, linewidth=2)
     if pd.notna(row["naive_slope"]):
         frame.reference(ordered["x"], ordered["naive"], "naive regression", "--")
@@ -414,7 +424,8 @@ def history(history: History, metric: str | None = None, *, ax: Axes | None = No
     need_history(history)
     known = history.summary["column"].drop_duplicates().tolist()
     wanted = known[0] if metric is None else chosen("metric", metric, known, "metric of the job")
-    changes, rows = history.changes(wanted), history.summary[history.summary["column"] == wanted]
+    changes = history.changes(wanted)
+    rows = history.summary[history.summary["column"] == wanted]
     keys = [name for name in columns_before(changes, "column") if rows[name].nunique() > 1]
     begun = changes[changes["changed"].notna() & ~changes["effect"].isin(["", "none"])]
     own, at = (labels(one, keys) if keys else [wanted] * len(one) for one in (rows, begun))
@@ -424,10 +435,12 @@ def history(history: History, metric: str | None = None, *, ax: Axes | None = No
     data["changed"] = [pair in levels for pair in zip(own, data["date"], strict=True)]
     yield data
 
-    frame, said = Frame(ax), spoken(data["date"].dt.strftime("%Y-%m-%d"), data)
+    frame = Frame(ax)
+    said = spoken(data["date"].dt.strftime("%Y-%m-%d"), data)
     frame.lines(data.assign(band=True, said=said), "date", "value", markersize=4)
     for _, rows, look in by_model(data):
-        begun, ring = rows[rows["changed"]], {"markersize": 13, "markerfacecolor": "none"}
+        begun = rows[rows["changed"]]
+        ring = {"markersize": 13, "markerfacecolor": "none"}
         frame.ax.plot(begun["date"], begun["value"], "o", color=look.colour, **ring)
     frame.date_ticks()
     caption = "bands: intervals of single nights; rings: a new level begins"

@@ -32,7 +32,8 @@ from .style import COLOURS, MARK_OF_SIGN, Axes, plain_text, points, spoken
 
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
-LABEL_LENGTH, VERDICT_LENGTH = 34, 72
+LABEL_LENGTH = 34
+VERDICT_LENGTH = 72
 WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
@@ -136,7 +137,8 @@ def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax
         fits = frame.rows_that_fit
         if ax is not None and len(rows) > fits:
             order = rows["sign"].ne("worse").sort_values(kind="stable").index[:fits]
-            left, rows = left + len(rows) - fits, rows.loc[sorted(order)]
+            left = left + len(rows) - fits
+            rows = rows.loc[sorted(order)]
         _effects(frame, rows)
         frame.title(name.format(metric), across if frame is frames[-1] else "")
     if left:
@@ -148,7 +150,9 @@ def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax
 
 def _effects(frame: Frame, rows: pd.DataFrame) -> None:
     """Draw one panel: a point and a line for each row, with its numbers to the right."""
-    ax, ink, places = frame.ax, frame.tone(), np.arange(len(rows))
+    ax = frame.ax
+    ink = frame.tone()
+    places = np.arange(len(rows))
     columns = ["diff", "ci_low", "ci_high", "allowed", "shrunken"]
     ends = rows.reindex(columns=columns).to_numpy(float)
     reach = 1.12 * np.abs(ends[np.isfinite(ends)]).max(initial=0) or 1.0
@@ -292,7 +296,9 @@ def over_time(
         raise ColumnError(
             f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"
         )
-    time_col, rows, of = before[0], effect, ""
+    time_col = before[0]
+    rows = effect
+    of = ""
     for name, wanted, word in (
         ("metric", metric, ""),
         ("treatment", treatment, " of "),
@@ -312,10 +318,14 @@ def over_time(
     data["trend"] = list(map(trend_words, records))
     yield data
 
-    frame, colour, first = Frame(ax), COLOURS[0], records[0] if records else {}
+    frame = Frame(ax)
+    colour = COLOURS[0]
+    first = records[0] if records else {}
     frame.ax.axhline(0, color=frame.tone(), linewidth=1)
-    what, kind = metric or first.get("metric", ""), str(first.get("kind", ""))
-    trend, holds = trend_words(first), "the band holds on all days together"
+    what = metric or first.get("metric", "")
+    kind = str(first.get("kind", ""))
+    trend = trend_words(first)
+    holds = "the band holds on all days together"
     if kind == "cumulative":
         frame.band(data, "time", colour)
         frame.ax.plot(data["time"], data["diff"], color=colour, linewidth=2)

@@ -96,7 +96,8 @@ def curve(
         )
     names = list(dict.fromkeys(chosen("metrics", one, found, f"metric {what}") for one in wanted))
     parts = [table[table["metric"] == name].sort_values(place, kind="stable") for name in names]
-    data, models = pd.concat(parts, ignore_index=True), table["model"].unique().tolist()
+    data = pd.concat(parts, ignore_index=True)
+    models = table["model"].unique().tolist()
     # The values of the first metric at the largest k, or at the last time, decide who is best.
     last = parts[0][parts[0][place] == parts[0][place].iloc[-1]]
     end = last.set_index("model")["value"], last["better"].iloc[0]
@@ -110,7 +111,8 @@ def curve(
     first = best_first(*end, highlight)
     for frame, (name, part) in zip(frames, data.groupby("metric", sort=False), strict=True):
         # Numbers and dates stand at themselves, other labels one after another.
-        at, labels = part[place], part[place].map(str)
+        at = part[place]
+        labels = part[place].map(str)
         if at.dtype.kind not in "iufM":
             at = pd.Series(pd.factorize(labels)[0], index=part.index)
         of = part["model"] + (f", {name}@" if over_k else ", ") + labels
@@ -181,7 +183,8 @@ def tradeoff(
     2      random  1.000  0.011    True
     >>> ax = rd.plot.tradeoff(result)
     """
-    table, parts = summary_of(result), []
+    table = summary_of(result)
+    parts = []
     for axis, name in (("x", x), ("y", y)):
         own = table[table["column"] == chosen(axis, name, table["column"], "metric of the summary")]
         own = own.set_index("model")[["value", "ci_low", "ci_high", "n"]]
@@ -191,12 +194,14 @@ def tradeoff(
     better = [direction_word(result, name) for name in (x, y)]
     signs = [-1 if one == "smaller" else 1 for one in better]
     signed = data[["x", "y"]].to_numpy(float) * signs
-    one, other = signed[:, None], signed[None]
+    one = signed[:, None]
+    other = signed[None]
     beaten = np.all(other >= one, axis=2) & np.any(other > one, axis=2)
     data.insert(7, "pareto", ~np.any(beaten, axis=1))
     yield data
 
-    frame, front = Frame(ax), data[data["pareto"]].sort_values("x")
+    frame = Frame(ax)
+    front = data[data["pareto"]].sort_values("x")
     best = best_first(data.set_index("model")["y"], better[1], highlight)
     for model, rows, look in by_model(data, best):
         if look is not REST:
@@ -219,7 +224,8 @@ def tradeoff(
 
 # -- users
 
-USER_POINTS, BARS = 200, 10  # of a curve of shares; on each side of zero
+USER_POINTS = 200
+BARS = 10  # of a curve of shares; on each side of zero
 
 
 def _value_shares(
@@ -227,7 +233,8 @@ def _value_shares(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the share of the lists of each model that have at least a value, or at most; and the
     highlighted models before those with the best means."""
-    parts, means = [], {}
+    parts = []
+    means = {}
     for model, values in model_values(result, metric).items():
         ordered = np.sort(values[~np.isnan(values)])
         steps = np.unique(ordered)
@@ -288,7 +295,8 @@ def users(
     data, best = _value_shares(result, metric, highlight, least=False)
     yield data
 
-    frame, first = Frame(ax), data.groupby("model", sort=False).first()
+    frame = Frame(ax)
+    first = data.groupby("model", sort=False).first()
     at_zero = 100 * first["share"].where(first["value"] == 0, 0.0)
     frame.suffix = {str(model): f"{share:.3g} % at 0" for model, share in at_zero.items()}
     frame.lines(data, "value", "share", best, step="post", markevery=[0])
@@ -356,7 +364,8 @@ def performance(
     """
     smaller = direction_word(result, metric) == "smaller"
     data, first = _value_shares(result, metric, highlight, least=not smaller)
-    key, n = result.spec["user_col"], {}
+    key = result.spec["user_col"]
+    n = {}
     unit = result.spec.get("unit_col", unit_of(key))
     for model, rows in model_rows(result).items():
         own = result.per_user.take(rows)
@@ -370,7 +379,8 @@ def performance(
     data.insert(4, "ci_high", (data["share"] + reach).clip(0, 1))
     yield data
 
-    marked, frame = first[: len(first) - BEST + 1], Frame(ax)
+    marked = first[: len(first) - BEST + 1]
+    frame = Frame(ax)
     band = data["model"].isin(marked) | (data["model"].nunique() <= MANY_MODELS)
     step = "post" if smaller else "pre"
     frame.lines(data.assign(band=band), "value", "share", first, step=step, every=6)
@@ -422,7 +432,8 @@ def winners(
     {'gains': 536, 'loses': 280, 'ties': 721}
     >>> ax = rd.plot.winners(result, "ndcg@10", model="knn", baseline="popularity")
     """
-    found, rows = model_values(result, metric), model_rows(result)
+    found = model_values(result, metric)
+    rows = model_rows(result)
     one = chosen("model", model, found)
     other = chosen("baseline", baseline, found)
     if one == other:
@@ -435,9 +446,11 @@ def winners(
             "call with ⟦+by=⟧"
         )
     both = np.array([found[one], found[other]])
-    moved, largest = both[0] - both[1], np.nanmax(np.abs(both), initial=0.0)
+    moved = both[0] - both[1]
+    largest = np.nanmax(np.abs(both), initial=0.0)
     moved = moved[~np.isnan(moved)]
-    n, moved = len(moved), moved[np.abs(moved) > TIE * largest]
+    n = len(moved)
+    moved = moved[np.abs(moved) > TIE * largest]
     edges = np.linspace(0.0, np.abs(moved).max(initial=0) or 1.0, BARS + 1)
     losses, gains = (np.histogram(moved[moved * sign > 0] * sign, edges)[0] for sign in (-1, 1))
     data = pd.DataFrame(
@@ -450,7 +463,8 @@ def winners(
     )
     yield data
 
-    frame, totals = Frame(ax), data.groupby("side")["n"].sum()
+    frame = Frame(ax)
+    totals = data.groupby("side")["n"].sum()
     for side, verb, colour, hatch in (
         ("gains", "gain", BETTER, ""),
         ("loses", "lose", WORSE, "//"),

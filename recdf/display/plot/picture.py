@@ -94,7 +94,8 @@ class Picture(Generic[PlotArguments]):
             frame: pd.DataFrame = next(steps(*args, **kwargs))
             return frame
 
-        self._steps, self.data = steps, data
+        self._steps = steps
+        self.data = data
         update_wrapper(self, says_as(PARAMETER_TEXTS)(steps))
         # The section `Data` of the docstring is that of the other function.
         doc, _, rest = str(steps.__doc__).partition("\n\nData\n----\n")
@@ -185,7 +186,8 @@ class Frame:
         return self.ax.figure.get_gid() == OWN
 
     def _inches(self, side: str) -> float:
-        figure, box = self.ax.figure, self.ax.get_position(original=True)
+        figure = self.ax.figure
+        box = self.ax.get_position(original=True)
         return getattr(box, side) * getattr(figure.bbox, side) / figure.dpi
 
     @property
@@ -256,7 +258,8 @@ class Frame:
         every point, or at about `every` of them. The column `said` tells of each point."""
         banded = data.get("band", pd.Series(False, data.index))
         for model, rows, look in by_model(data, first):
-            own, given = banded[rows.index], {"linewidth": 1 if look is REST else 2} | settings
+            own = banded[rows.index]
+            given = {"linewidth": 1 if look is REST else 2} | settings
             if banded.any() and not own.any():
                 given |= {"linewidth": 1.1, "alpha": 0.75}
             if every:
@@ -281,7 +284,8 @@ class Frame:
             own = marks[marks["sign"] == sign]
             if len(own):
                 fill = "none" if sign == "open" else colour
-                look, words = ModelLook(colour, marker, "none"), own["said"]
+                look = ModelLook(colour, marker, "none")
+                words = own["said"]
                 drawn = self.line(
                     own["x"], own["y"], look, words, markersize=size, markerfacecolor=fill
                 )
@@ -293,7 +297,8 @@ class Frame:
         from matplotlib.colors import to_rgba
         from matplotlib.patches import Rectangle
 
-        edge, size = self.tone(GRID), points(0.9)
+        edge = self.tone(GRID)
+        size = points(0.9)
         at, side = (0.44, "left") if left else (0.0, "center")
         one: Any
         for one in cells.itertuples():
@@ -304,7 +309,8 @@ class Frame:
             plain_text(self.ax.text(one.x - at, one.y, one.text, **look))
         self.ax.grid(False)
         self.ax.tick_params(length=0)
-        x, y = cells["x"], cells["y"]
+        x = cells["x"]
+        y = cells["y"]
         self.ax.set(xlim=(x.min() - 0.5, x.max() + 0.5), ylim=(y.max() + 0.5, y.min() - 0.5))
 
     # -- ticks
@@ -323,14 +329,18 @@ class Frame:
         narrow. Where there are more names than lines, every second, third, ... one is written.
         `before` holds what stands before each name.
         """
-        texts, fits, turned = short_names(names, length), len(names), 0
-        across, longest = letters(self.width / max(fits, 1)) - 1, max(map(len, texts), default=0)
+        texts = short_names(names, length)
+        fits = len(names)
+        turned = 0
+        across = letters(self.width / max(fits, 1)) - 1
+        longest = max(map(len, texts), default=0)
         if axis is self.ax.yaxis:
             texts = short_names(names, min(length, letters(0.5 * self.width)))
             texts = [*map("".join, zip(before, texts, strict=True))] if before else texts
             fits = self.rows_that_fit
         elif across < min(8, longest):
-            texts, turned = short_names(names, letters(0.4 * self.height)), 90
+            texts = short_names(names, letters(0.4 * self.height))
+            turned = 90
             fits = int(72 * self.width / points(1.3))
         elif across < longest:
             texts = [fill_text(text, across) for text in short_names(names, 3 * across)]
@@ -395,7 +405,8 @@ class Frame:
         if self.page:
             self.page.caption = in_order(visible(text))
             return
-        ax, look = self.ax, {"ha": "left", "fontsize": points(0.85), "color": self.tone(MUTED)}
+        ax = self.ax
+        look = {"ha": "left", "fontsize": points(0.85), "color": self.tone(MUTED)}
         if panels > 1 and self.is_own:  # below all panels, not below one
             across = ax.figure.bbox.width / ax.figure.dpi - 0.2
             below = ax.figure.supxlabel(wrapped(text, across, 0.85, 4), x=0.01, va="bottom", **look)
@@ -418,9 +429,13 @@ class Frame:
         beside the axes, so that it covers nothing, or above all of several. A figure of our own
         grows by its width or its height."""
         shown = sorted(self.entries, key=lambda one: one[2] is REST)
-        told, handles, names = self.suffix, [one[0] for one in shown], [one[1] for one in shown]
+        told = self.suffix
+        handles = [one[0] for one in shown]
+        names = [one[1] for one in shown]
         if (rest := sum(look is REST for _, _, look in shown)) > 1:
-            told, handles, names = {}, handles[: 1 - rest], [*names[:-rest], f"{rest} others"]
+            told = {}
+            handles = handles[: 1 - rest]
+            names = [*names[:-rest], f"{rest} others"]
         ends = [f" ({told[one]})" if one in told else "" for one in names]
         names = [*map(visible, names)]
         if self.page:
@@ -428,14 +443,18 @@ class Frame:
             self.page.legend = [*zip(handles, texts, strict=True)]
         if self.page or not handles:
             return
-        figure, holder, across, lines = self.ax.figure, self.ax, LEGEND_WIDTH, 4
+        figure = self.ax.figure
+        holder = self.ax
+        across = LEGEND_WIDTH
+        lines = 4
         look: dict[str, Any] = {"fontsize": points(0.9), "labelcolor": self.tone()}
         grows = np.array([beside, 0])
         if panels > 1 and len(figure.axes) == panels:
             fits = letters(figure.bbox.width / figure.dpi, 0.9)
             columns = fits // (min(max(map(len, names)), LEGEND_WIDTH) + 7)
             look |= {"loc": "outside upper left", "ncols": int(np.clip(columns, 1, len(names)))}
-            holder, grows = figure, np.array([0, 1])
+            holder = figure
+            grows = np.array([0, 1])
         else:
             if beside:
                 look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}

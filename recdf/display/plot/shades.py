@@ -77,7 +77,8 @@ def heat(
     >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
     """
     of_axes = {"row": as_columns(rows), "column": as_columns(columns)}
-    keys, what = [*of_axes["row"], *of_axes["column"]], ""
+    keys = [*of_axes["row"], *of_axes["column"]]
+    what = ""
     need(summary, "summary", [*keys, "value", "n"], "what rd.summarize returns")
     table = summary
     if "metric" in summary and (metric is not None or "metric" not in keys):
@@ -105,7 +106,8 @@ def heat(
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
 
-    low, high = np.nanmin(values), np.nanmax(values)
+    low = np.nanmin(values)
+    high = np.nanmax(values)
     shade = Normalize(low - 0.15 * (high - low), high + 0.6 * (high - low))
     form = form_of(*values)
     cells = pd.DataFrame(list(np.ndindex(*grid.shape)), columns=["y", "x"])
@@ -276,7 +278,9 @@ def lists(
             f"user={user!r} has {len(key)} parts; hit_table has {before} before 'rank', the item "
             "last"
         )
-    item, keys, by = before[-1], before[-1 - len(key) : -1], before[: -1 - len(key)]
+    item = before[-1]
+    keys = before[-1 - len(key) : -1]
+    by = before[: -1 - len(key)]
     rows = hit_table[(hit_table[keys] == list(key)).all(axis=1)]
     if not len(rows):
         raise OptionError(f"user={user!r} has no list in hit_table[{JOINED_BY.join(keys)!r}]")
@@ -297,7 +301,8 @@ def lists(
     data = pd.concat(parts, ignore_index=True)
     yield data
 
-    missing, depth = data["rank"].isna(), int(data["rank"].fillna(0).max())
+    missing = data["rank"].isna()
+    depth = int(data["rank"].fillna(0).max())
     below = depth + 0.5 + missing.groupby(data["model"]).cumsum()
     place = data["rank"].astype("float64").where(~missing, below)
     last = place.max()
@@ -307,7 +312,9 @@ def lists(
     fits = frame.rows_that_fit
     if last > fits:
         caption += f"; no room here for {amount((place > fits).sum(), 'item')}"
-    data, place, depth = data[place <= fits], place[place <= fits], min(depth, fits)
+    data = data[place <= fits]
+    place = place[place <= fits]
+    depth = min(depth, fits)
     width = letters(frame.width / len(found), 0.9) - 4
     names = data.groupby("model")["item"].transform(lambda own: short_names(own, width))
     where = place.map(lambda at: "missed" if at > depth else f"rank {at:g}")

@@ -35,11 +35,14 @@ MARKERS = "os^DvPX<"
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 BEST = 5  # models that keep a colour where there are more models than colours
 
-BETTER, WORSE, NEUTRAL = COLOURS[0], COLOURS[1], COLOURS[-1]
+BETTER = COLOURS[0]
+WORSE = COLOURS[1]
+NEUTRAL = COLOURS[-1]
 MARK_OF_SIGN = {"open": (NEUTRAL, "o"), "better": (BETTER, "^"), "worse": (WORSE, "v")}
 ON_LIGHT = "#111111"  # texts in boxes that stay light in a dark style
 
-MUTED, GRID = 0.68, 0.18  # shares of the ink in the colour of what stands back
+MUTED = 0.68
+GRID = 0.18  # shares of the ink in the colour of what stands back
 
 
 class ModelLook(NamedTuple):
@@ -78,10 +81,12 @@ def looks(
 
     Beyond eight names, only those of `first` have a look of their own.
     """
-    names, page = list(dict.fromkeys(names)), PAGE.get()
+    names = list(dict.fromkeys(names))
+    page = PAGE.get()
     if page and any(name in page.looks for name in names):
         return {name: page.looks.get(name, REST) for name in names}
-    own, most = names, len(COLOURS)
+    own = names
+    most = len(COLOURS)
     if len(names) > most:
         own = [name for name in dict.fromkeys(first) if name in names][:most]
     if drawn is None:

@@ -85,7 +85,9 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
 
     On a page that is about it alone, another section says whether it is sound.
     """
-    tables, over_time, alone = page.tables, page.tables.over_time, not page.subject
+    tables = page.tables
+    over_time = page.tables.over_time
+    alone = not page.subject
     drawings = [] if tables.position is None else [page.draw(plot.position, tables.position)]
     if over_time is not None:  # a picture for each metric and pair of variants
         shown: Any = over_time.filter(PAIR_OF_EFFECT).drop_duplicates().to_dict("records")
@@ -98,7 +100,8 @@ def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Secti
             yield Section("positions", title, decided, drawings=drawings, said=said)
         return
     mark, sound = _soundness(tables)
-    parts, quoted = list[TableBlock](), [*decided]
+    parts = list[TableBlock]()
+    quoted = [*decided]
     for i, (name, table) in enumerate(effects.items()):
         controls = table["control"].unique()
         what = f"differences from {controls[0]}" if len(controls) == 1 else "pairs of variants"
@@ -164,9 +167,11 @@ def _checked(tables: ReportTables) -> list[str]:
 
 def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     """Say what the sample ratio and the users without metrics mean for the effects."""
-    health, rows = tables.health, tables.effects
+    health = tables.health
+    rows = tables.effects
     broken = [row for row in rows if "sample_ratio" in codes_of(row["remarks"])]
-    wrong, good = Badge("error", "sample ratio"), Badge("good", "sound")
+    wrong = Badge("error", "sample ratio")
+    good = Badge("good", "sound")
     why = "Find out why before reading an effect."
     flagged = health is not None and health["srm_flag"].astype(bool).any()
     if broken and not flagged:
@@ -184,7 +189,8 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
             )
         seen: str = "" if pd.isna(p) else seen_words(rows, "treatment")
         return good, f"Sample ratio of the users who are compared as planned{_p(p)}{seen}."
-    records, p = health.to_dict("records"), health["srm_p"].min()
+    records = health.to_dict("records")
+    p = health["srm_p"].min()
     arms = ", ".join(map(TABLE_KINDS["health"].said, records))
     if flagged:
         return wrong, f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
@@ -194,7 +200,8 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
         return Badge("error", "missing metrics"), f"{said} The effects may come from that alone."
     said = "Sample ratio as planned"
     if pd.isna(p):
-        said, good = "The sample ratio could not be tested", Badge("warning", "not tested")
+        said = "The sample ratio could not be tested"
+        good = Badge("warning", "not tested")
     said += f": {arms}{_p(p)}{seen_words([*records, *rows], 'variant')}. Users without metrics: "
     return good, f"{said}{', '.join(map('{:.1%}'.format, health['missing_rate']))}{lost}."
 
@@ -212,12 +219,15 @@ def _users(row: TableRow) -> str:
 def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     """Return what is said about the first metric and treatment of an experiment, harms before
     everything open; `segments` is what the section of segments says of it."""
-    tables, rows = page.tables, page.tables.effects
+    tables = page.tables
+    rows = page.tables.effects
     if not rows:
         return None
-    row, table = rows[0], next(iter(tables.experiment.values()))
+    row = rows[0]
+    table = next(iter(tables.experiment.values()))
     sound, soundness = _soundness(tables)
-    new, old = name_of(row["treatment"]), name_of(row["control"])
+    new = name_of(row["treatment"])
+    old = name_of(row["control"])
     own = [one for one in rows[1:] if all(one[side] == row[side] for side in PAIR_OF_EFFECT[1:])]
     invalid = sound.kind == "error" or row["withheld"] in UNLIKE
     believed = not invalid and not is_withheld(row)
@@ -241,7 +251,8 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
                 case = case._replace(badge=harm, action=f"Do not ship {new}.")
         if names := _metrics_of(one for one in own if hides_harm(one, one.get("better"))):
             reasons.append(undecided_harm(names)._replace(said=""))
-    amounts, p = [NO_EFFECT, *_checked(tables)], "; p-values "
+    amounts = [NO_EFFECT, *_checked(tables)]
+    p = "; p-values "
     if believed:
         amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
         p = f"{_p(row['p_adj'])}, "
@@ -345,11 +356,14 @@ def told_section(
 
     The case is that of a page about these tables alone: the badge of the first one, and what it
     asks for."""
-    blocks, parts, pictures = list[TableBlock](), list[Any](), [*drawings]
+    blocks = list[TableBlock]()
+    parts = list[Any]()
+    pictures = [*drawings]
     for caption, table in tables.items():
         kind = record_of(table)
         block = page.block(table, caption, f"{name}-{len(blocks)}.csv")
-        mark, whole = block.badge or Badge("info", "plan"), ""
+        mark = block.badge or Badge("info", "plan")
+        whole = ""
         if kind.overall:
             mark, whole = kind.overall(table)
         blocks += [block] * (len(table) > 0)
@@ -358,7 +372,9 @@ def told_section(
         if kind.read and not drawings:
             pictures += page.forests(table)
     parts.sort(key=lambda part: part[0].rank)
-    text, which, said = list[str](), list[str](), list[Reason]()
+    text = list[str]()
+    which = list[str]()
+    said = list[Reason]()
     for mark, caption, kind, table, whole in parts:
         rows = _words_of_table(table)
         words = [f"{caption}: {one}" for one in ([whole] if whole else rows)]
@@ -418,7 +434,8 @@ def history_section(page: Page, history: History) -> Sections:
 def _words_of_table(table: pd.DataFrame) -> list[str]:
     """Say the rows of a table that has few; of any other, how many have which verdict, and the rows
     that say worse."""
-    rows, words = harm_first(table).to_dict("records"), list[str]()
+    rows = harm_first(table).to_dict("records")
+    words = list[str]()
     if len(rows) > FEW and "verdict" in table:
         counts = Counter(row["verdict"] for row in rows)
         words = ["; ".join(f"{n} of {len(rows)}: {verdict}" for verdict, n in counts.items()) + "."]
@@ -442,9 +459,13 @@ def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
     trusted = [row for row in usable if not row["flags"]]
     known = trusted or usable
     row = max(known or rows, key=lambda one: one["value"])
-    trust, name, found = trust_of(row), name_of(policy_of(row)), amount_of_estimate(row)
-    amounts, overturn = [f"{found[0].upper()}{found[1:]}."], "It carries no flag."
-    among, look = "that may be trusted", look_of_estimate(row)
+    trust = trust_of(row)
+    name = name_of(policy_of(row))
+    found = amount_of_estimate(row)
+    amounts = [f"{found[0].upper()}{found[1:]}."]
+    overturn = "It carries no flag."
+    among = "that may be trusted"
+    look = look_of_estimate(row)
     kind: BadgeKind = "good"
     action = {
         "better": f"Test {name} online.",
@@ -454,10 +475,13 @@ def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
         else "Compare it with the value of the logging policy before acting on it.",
     }.get(look, f"Do not act: {flag_meanings(row) or trust}.")
     if row["flags"]:
-        kind, among = "warning", "that may be used, each with a flag"
+        kind = "warning"
+        among = "that may be used, each with a flag"
         overturn = f"Flags: {flag_words(row)}. {flag_meanings(row)}."
     if not usable:
-        kind, among, amounts = "error", "of which none should be used", [NO_VALUE]
+        kind = "error"
+        among = "of which none should be used"
+        amounts = [NO_VALUE]
     which = f"{name}, estimated by {row['estimator']}, has the largest value of the estimates "
     which += f"{among} ({len(known)} of {len(rows)})."
     below = (one for one in trusted if look_of_estimate(one) == "worse")
@@ -479,7 +503,8 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
     """Yield what stands before the sections of a page without a result: whether the experiment is
     sound, and the card about its effects; else about what all tables say, with the badge and the
     action of the one that a reader has to see first."""
-    tables, cases = page.tables, [one.case for one in sections if one.case]
+    tables = page.tables
+    cases = [one.case for one in sections if one.case]
     if tables.experiment or tables.health is not None:
         mark, said = _soundness(tables)
         yield Section("validity", "Is it sound?", [said, *_checked(tables)], mark)

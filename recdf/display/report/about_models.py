@@ -62,8 +62,12 @@ class Page:
     def __init__(
         self, subject: Subject | None, tables: ReportTables, most: int, examples: Any
     ) -> None:
-        self.subject, self.tables, self.most, self.examples = subject, tables, most, examples
-        self.drawn, self.looks = 0, {}
+        self.subject = subject
+        self.tables = tables
+        self.most = most
+        self.examples = examples
+        self.drawn = 0
+        self.looks = {}
         # Names and colours that the legend of an earlier picture has.
         self.shown = set[tuple[str, str]]()
         if subject:
@@ -123,7 +127,9 @@ class Page:
 
 def leaderboard_section(subject: Subject, page: Page) -> Sections:
     """Show models by metrics, each at one k, and fold every value below."""
-    frame, summary, most = subject.board.frame, subject.summary, page.most
+    frame = subject.board.frame
+    summary = subject.summary
+    most = page.most
     columns = frame["metric"].unique()
     names = summary.drop_duplicates("column").set_index("column").loc[columns]
     at_k = names["k"].astype("Int64").astype(str).replace("<NA>", "")
@@ -206,7 +212,8 @@ def comparison_section(subject: Subject, page: Page) -> Sections:
         ]
         caption = f"{subject.primary}, the model of the row against that of the column, by their "
         caption += "numbers: ▲ better, ▼ worse, ● no difference shown, ! withheld"
-        shown, how = shown_table(caption, rows, len(rows), table, "comparison.csv"), []
+        shown = shown_table(caption, rows, len(rows), table, "comparison.csv")
+        how = []
     else:
         caption = f"Differences {against}, {level_of(table)}intervals"
         shown = page.block(table, caption, "comparison.csv")
@@ -220,7 +227,9 @@ def drawn_sections(subject: Subject, page: Page) -> Sections:
     """Draw the primary metric against each metric of another kind; who gets nothing, and who gains
     and who loses by the best model; how evenly impressions fall on items, and how they spread over
     popular and rare ones."""
-    metric, people, pair = subject.primary, subject.people, subject.pair
+    metric = subject.primary
+    people = subject.people
+    pair = subject.pair
     others = [name for name in subject.columns[1:] if subject.family(name) not in ACCURACY]
     if pair and others and subject.family(metric) in ACCURACY:
         drawings = [page.draw(plot.tradeoff, subject.result, x, metric) for x in others[:3]]
@@ -246,12 +255,15 @@ def drawn_sections(subject: Subject, page: Page) -> Sections:
 def segments_section(subject: Subject | None, page: Page) -> Sections:
     """Show comparisons within segments, which are made of the users' segments if they are not
     given, and say for whom the pair of the headline is worse on its metric."""
-    given, caption, tables = page.tables.segments, "Comparisons within segments", []
+    given = page.tables.segments
+    caption = "Comparisons within segments"
+    tables = []
     if given is None:
         return
     pair, metric = (subject.pair, subject.primary) if subject else (None, "")
     if subject and not record_of(given).part:
-        groups, given = segment_groups(subject.result, given), None
+        groups = segment_groups(subject.result, given)
+        given = None
         means = values_frame(RowsInMemory(subject.result, groups), subject.summary, [metric])
         cells = TABLE_KINDS["leaderboard"].cells(means.assign(marks=""))
         of_means = f"Mean {metric} by segment", cells, page.most, means, "segment-means.csv"
@@ -265,12 +277,14 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
             ).rename(columns={"group": IN_SEGMENT})
             caption = f"{pair[0]} against {pair[1]} within segments; p-values "
             caption += adjustment(given).words
-    said, drawings = list[Reason](), list[Drawing]()
+    said = list[Reason]()
+    drawings = list[Drawing]()
     if given is not None:
         new, old = sides_of(given)
         if new == "treatment":  # the pair and the metric of the experiment's first row
             first = next(iter(page.tables.experiment.values()), given).iloc[0]
-            pair, metric = (str(first[new]), str(first[old])), str(first["metric"])
+            pair = (str(first[new]), str(first[old]))
+            metric = str(first["metric"])
         if pair and new in given:
             said = _for_whom(given, pair, metric)
         if record_of(given).part == "segments":
@@ -288,14 +302,16 @@ def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[R
     if new == "model":
         rows = [turned(row) if str(row[old]) == pair[0] else row for row in rows]
     rows = [row for row in rows if (str(row[new]), str(row[old])) == pair]
-    found, shrunken = list[Reason](), record_of(given).part == "segments"
+    found = list[Reason]()
+    shrunken = record_of(given).part == "segments"
     if rows and not shrunken:  # shrunken effects have one verdict on all segments
         worse = {
             shorten(visible(segment_of(row)), NAME_LENGTH): f"{row['verdict']}, {effect_text(row)}"
             for row in rows
             if says_worse(row)
         }
-        n, withheld = len(rows), sum(map(is_withheld, rows))
+        n = len(rows)
+        withheld = sum(map(is_withheld, rows))
         but = f" The verdict is withheld in {withheld} of them." if withheld and n > 1 else ""
         said = f"shown to be worse in none of {n} segments.{but}"
         if worse:
@@ -322,7 +338,8 @@ def examples_section(subject: Subject, page: Page) -> Sections:
     """Draw the lists of the first users of a hit table, the models of the headline side by side."""
     if isinstance(examples := page.examples, bool | None):
         return
-    by, key = subject.result.spec["by"], subject.result.spec["user_col"]
+    by = subject.result.spec["by"]
+    key = subject.result.spec["user_col"]
     source = "True, or what rd.diagnostics.hit_table returned"
     names = np.array(labels(need(examples, "examples", [*by, *key, "rank", "hit"], source), by))
     models = [name for name in subject.pair or subject.models[:1] if name in names]
@@ -330,7 +347,8 @@ def examples_section(subject: Subject, page: Page) -> Sections:
     lists = examples[np.isin(names, models)].groupby(key, sort=False)
     for user, own in itertools.islice(lists, MANY_LISTS_SHOWN):
         n_items = Counter(labels(own, by))
-        there, most = [one for one in models if one in n_items], max(n_items.values())
+        there = [one for one in models if one in n_items]
+        most = max(n_items.values())
         drawings.append(page.draw(plot.lists, own, user, models=there, lines=most))
     said = "These are rows of users: this page was made with examples=, and is not for everybody."
     yield Section("examples", "Examples", [said], drawings=drawings)
@@ -363,7 +381,8 @@ def definitions_section(subject: Subject, page: Page) -> Sections:
 
 def reproducibility_section(subject: Subject, page: Page) -> Sections:
     """Show what is needed to get the same numbers again: versions, rows, options and a digest."""
-    result, spec = subject.result, subject.result.spec
+    result = subject.result
+    spec = subject.result.spec
     digest = hashlib.sha256(csv_of(result.summary).encode())
     pairs = {
         "recdf": f"{spec.get('recdf', '')} evaluated, {version_and_build()} wrote this page",

@@ -80,7 +80,8 @@ LEAKS = {
     "train_after_own": ("of the rows of train are later than the user's test rows", False),
     "hits_cold": ("of the hits are items that train does not know", False),
 }
-SOME, MANY = 0.01, 0.1  # shares of rows from which a leak tempers and withholds a verdict
+SOME = 0.01
+MANY = 0.1  # shares of rows from which a leak tempers and withholds a verdict
 NO_BETTER = ("below_chance", "at_chance", "below_popularity", "at_popularity")
 TIE_FINDINGS = ("ties", "ties_across_k", "constant_scores", "repeated_ranks")  # findings about them
 NO_DIRECTION = "Decide by a metric that has a direction."
@@ -110,10 +111,14 @@ def pair_row(table: pd.DataFrame, metric: str, model: str, rival: str) -> tuple[
 def card_section(case: Case) -> Section:
     """Return a card with its lines that say something. Each reason is told in its line, and what
     it objects to the case is added to the badge."""
-    badge, action, which, reasons = case.badge, case.action, [*case.which], case.reasons
+    badge = case.badge
+    action = case.action
+    which = [*case.which]
+    reasons = case.reasons
     against = [one for one in reasons if one.badge]
     if stop := next((one.badge for one in against if one.stops), ""):
-        badge, action = Badge("error", f"withheld: {stop}"), f"Do not act: {stop}."
+        badge = Badge("error", f"withheld: {stop}")
+        action = f"Do not act: {stop}."
         if case.stands:
             which[0] = f"Nothing is decided. By the numbers as they stand: {which[0]}"
     elif against and case.stands:
@@ -137,8 +142,11 @@ def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Cas
     """Return what the row of a headline says before anything speaks against it. `than` names what
     is compared with and the metric; `ship` and `keep` are what to do where it is better, and where
     nothing is shown."""
-    verdict, kind, held = row["verdict"], look_of(row), is_withheld(row)
-    which, word = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}.", verdict
+    verdict = row["verdict"]
+    kind = look_of(row)
+    held = is_withheld(row)
+    which = f"{verdict[:1].upper()}{verdict[1:]}: {new} against {than}."
+    word = verdict
     action = OPEN_ACTIONS.get(row["effect"], keep)
     if held:
         few = row["withheld"] in TOO_FEW
@@ -153,7 +161,8 @@ def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Cas
     elif kind == "warning":
         action = "Do not act on the mean: find out why lists are missing."
     elif kind != "open":
-        word, which = kind, f"{new} is {kind} than {than}."
+        word = kind
+        which = f"{new} is {kind} than {than}."
         action = ship if kind == "better" else f"Do not ship {new}."
     return Case(Badge(kind, word), [which], action, not held, row=row)
 
@@ -164,7 +173,8 @@ def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> 
     row = case.row
     own = sorted(_overturning(subject, check, case), key=lambda one: (not one.stops, not one.badge))
     harms, others = _other_metrics(subject, row)
-    reasons, sure = [*own, *harms, *said], _belief(subject, row)
+    reasons = [*own, *harms, *said]
+    sure = _belief(subject, row)
     if all(one.line != FOR_WHOM_WORSE for one in said):
         reasons.append(Reason("Not looked at: segments of users (segments=).", line=FOR_WHOM_WORSE))
     if row:
@@ -179,8 +189,11 @@ def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> 
 def _case(subject: Subject) -> tuple[Case, int]:
     """Return what the first metric says of the best model, by the rules of docs/report.md, and how
     many tests were adjusted together."""
-    metric, best = subject.primary, subject.order[0]
-    values, named, pair = subject.values(metric), subject.name(metric), subject.pair
+    metric = subject.primary
+    best = subject.order[0]
+    values = subject.values(metric)
+    named = subject.name(metric)
+    pair = subject.pair
     if not pair:
         at: Any = values.loc[best]
         which = f"{named} is {estimated(at['value'], at['ci_low'], at['ci_high'])}. One model was "
@@ -211,8 +224,13 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     """Return what the row about the best model and its rival says. Say that the model was picked
     among several, and whether the tests take that into account. Name the models beside the pair
     that are not shown to be worse than it, over all pairs of models."""
-    best, rival, n = subject.name(row["model"]), subject.name(row["baseline"]), len(subject.models)
-    table, also, against, keep = subject.pairs, "", "the second best, ", ""
+    best = subject.name(row["model"])
+    rival = subject.name(row["baseline"])
+    n = len(subject.models)
+    table = subject.pairs
+    also = ""
+    against = "the second best, "
+    keep = ""
     said = [f"It {_best_mean(subject)} of {n} models."]
     if n > 2:
         said[0] += f" That it was picked among several is {'not ' * (together < n - 1)}taken into "
@@ -220,7 +238,8 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     if subject.baseline is None:
         said.append("No baseline was named, so the best model is compared with the second best.")
     else:
-        against, keep = "the baseline ", f"Keep {rival}. "
+        against = "the baseline "
+        keep = f"Keep {rival}. "
     others = (one for one in subject.order if one not in (row["model"], row["baseline"]))
     rows = (pair_row(table, subject.primary, one, row["model"])[0] for one in others)
     known = [found for found in rows if found]
@@ -243,9 +262,12 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
 def _baseline_stays(subject: Subject) -> tuple[Case, int]:
     """Return what the rows say where the baseline has the best mean."""
     base, *others = subject.order
-    table, keep, metric = subject.comparison, subject.name(base), subject.name(subject.primary)
+    table = subject.comparison
+    keep = subject.name(base)
+    metric = subject.name(subject.primary)
     found = [pair_row(table, subject.primary, one, base) for one in others]
-    (first, together), rows = found[0], [row for row, _ in found if row]
+    (first, together) = found[0]
+    rows = [row for row, _ in found if row]
     shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
     doubted = [row for row in rows if look_of(row) == "warning"]
     all_worse = not shown and len(rows) == len(found)
@@ -270,7 +292,8 @@ def _baseline_stays(subject: Subject) -> tuple[Case, int]:
 def collect(row: TableRow, n: float, unit: str) -> str:
     """Say how many more lists or users than n would show a difference of the size that was
     found."""
-    diff, least = row["diff"], least_shown(row)
+    diff = row["diff"]
+    least = least_shown(row)
     if (row["ci_low"] == -math.inf and diff > 0) or (row["ci_high"] == math.inf and diff < 0):
         return "Test it two-sided: this test cannot show a difference on this side."
     more = n * ((least / diff) ** 2 - 1) if diff else 0.0
@@ -288,7 +311,8 @@ def least_shown(row: TableRow) -> float:
     """Return the difference that so many lists or users show in 8 of 10 cases, with the interval
     of the row, which is adjusted as its test is; NaN where that is not known."""
     ends = (abs(row[end] - row["diff"]) for end in ("ci_low", "ci_high"))
-    finite, se = list(filter(math.isfinite, ends)), row.get("se", np.nan)
+    finite = list(filter(math.isfinite, ends))
+    se = row.get("se", np.nan)
     known = se > 0 and any(finite)
     return np.mean(finite) + POWER_Z * se if known else row.get("mde", np.nan)
 
@@ -358,14 +382,17 @@ def one_sided(rows: pd.DataFrame) -> list[str]:
     pairs = rows[[*sides_of(rows)]].drop_duplicates()
     new, old = map(name_of, pairs.iloc[0])
     if len(pairs) > 1:
-        new, old = f"a {pairs.columns[0]}", f"its {pairs.columns[1]}"
+        new = f"a {pairs.columns[0]}"
+        old = f"its {pairs.columns[1]}"
     can = f"they can show that {new} has {side} values than {old}"
     return [f"The tests are one-sided: {can}, and nothing else."]
 
 
 def could_show(row: TableRow, of_size: str, cases: str) -> list[str]:
     """Say which difference so many lists or users show in 8 of 10 cases."""
-    least, low, high = least_shown(row), row["ci_low"], row["ci_high"]
+    least = least_shown(row)
+    low = row["ci_low"]
+    high = row["ci_high"]
     if math.isnan(least):
         return []
     if sign := "+" * is_one_sided(low, high):
@@ -379,17 +406,20 @@ def could_show(row: TableRow, of_size: str, cases: str) -> list[str]:
 def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason], list[str]]:
     """Return on which other metrics the model of the headline is worse, and what the others
     show."""
-    harms, by_words = list[Reason](), dict[str, list[str]]()
+    harms = list[Reason]()
+    by_words = dict[str, list[str]]()
     pair = [str(row[side]) for side in BOTH_SIDES] if row else []
     for column in subject.columns[1:] if pair else ():
         other, _ = pair_row(subject.comparison, column, *pair)
         if not other:
             continue
-        of_best, name = pair[0] == subject.order[0], plain(subject.name(column))
+        of_best = pair[0] == subject.order[0]
+        name = plain(subject.name(column))
         if says_worse(other):
             said = f"{' against '.join(map(subject.name, pair))} on {subject.name(column)}: "
             said += f"{other['verdict']}, {effect_text(other)}."
-            worse, todo = f"worse on {name}" * of_best, f"weigh the loss on {name} first"
+            worse = f"worse on {name}" * of_best
+            todo = f"weigh the loss on {name} first"
             harms.append(Reason(said, worse, todo * of_best, line=FOR_WHOM_WORSE))
             continue
         if hides_harm(other, subject.better(column)) and of_best:
@@ -397,9 +427,11 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
         verdict = "verdict withheld" if is_withheld(other) else other["verdict"]
         by_words.setdefault(verdict, []).append(name)
     parts = "; ".join(f"{words} on {', '.join(names)}" for words, names in by_words.items())
-    nothing, others = "Nothing was compared beside the first metric.", list[str]()
+    nothing = "Nothing was compared beside the first metric."
+    others = list[str]()
     if parts:
-        nothing, others = "No other metric is shown to be worse.", [f"On other metrics: {parts}."]
+        nothing = "No other metric is shown to be worse."
+        others = [f"On other metrics: {parts}."]
     return harms or [Reason(nothing, line=FOR_WHOM_WORSE)], others
 
 
@@ -419,7 +451,9 @@ def undecided_harm(names: str) -> Reason:
 def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Reason]:
     """Yield what could overturn the verdict, from the result and from what was found in its
     data."""
-    row, rows, per_user = case.row, model_rows(subject.result), subject.result.per_user
+    row = case.row
+    rows = model_rows(subject.result)
+    per_user = subject.result.per_user
     names = {model: plain(subject.name(model)) for model in rows}
     models = [str(row[side]) for side in BOTH_SIDES] if row else list(rows)
     n = len(list_places(subject.result, rows)[1])
@@ -455,7 +489,10 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
     if row:
         yield from _of_ties(subject, found, row)
     for one in found:
-        code, share, badge, action = one["code"], one["share"], "", ""
+        code = one["code"]
+        share = one["share"]
+        badge = ""
+        action = ""
         # Ties and lacking lists are said in sentences of their own.
         own_sentence = code in (*TIE_FINDINGS, "no_recommendations")
         if own_sentence or one["severity"] not in ("error", "warning"):
@@ -465,27 +502,33 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
         no_better = of_best and code in NO_BETTER
         leak, many_stop = LEAKS.get(code, ("", False))
         if leak and share >= SOME:
-            badge, action = f"{number(share, '.0%')} {leak}", "take them out"
+            badge = f"{number(share, '.0%')} {leak}"
+            action = "take them out"
         elif no_better and case.badge.kind == "better":
             badge = code.replace("_", " ")
             action = "find out why the model is no better than that"
         elif one["severity"] == "error" and not no_better:
-            badge, action = "the data have errors", "mend the data"
+            badge = "the data have errors"
+            action = "mend the data"
         elif code == "sampled":
-            badge, action = "among sampled candidates", "rank all items"
+            badge = "among sampled candidates"
+            action = "rank all items"
         yield Reason(TABLE_KINDS["check"].said(one), badge, action, many_stop and share >= MANY)
 
 
 def _of_ties(subject: Subject, check: Sequence[TableRow], row: TableRow) -> Iterator[Reason]:
     """Say how far other orders of equal scores could move the difference, and whether that changes
     the verdict."""
-    column, moves, words = subject.primary, dict[str, tuple[float, float]](), []
+    column = subject.primary
+    moves = dict[str, tuple[float, float]]()
+    words = []
     for one in (one for one in check if one["code"] in TIE_FINDINGS and one["ranges"]):
         if one["by"] == "" and len(subject.models) > 1:
             yield Reason(f"Ties: {one['effect']}, of all models together; pass by= to rd.check.")
             return
         model = one["by"] or ONLY
-        name, found = plain(subject.name(model)), json.loads(one["ranges"]).get(column)
+        name = plain(subject.name(model))
+        found = json.loads(one["ranges"]).get(column)
         if found is None:
             said = (
                 f"{amount(one['count'], 'list')} of {name}; what that does to {column} is not known"
@@ -498,7 +541,8 @@ def _of_ties(subject: Subject, check: Sequence[TableRow], row: TableRow) -> Iter
         low, high = (number(end, form) for end in found)
         said = f"could be {low} to {high}, where it is {number(at['value'], form)}"
         words.append(f"{column} of {name} {f'stays at {low}' if low == high else said}")
-    said, turns = f"Under other orders of equal scores: {'; '.join(words)}.", False
+    said = f"Under other orders of equal scores: {'; '.join(words)}."
+    turns = False
     if moves:
         own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in BOTH_SIDES)
         shifts = [0.0, own[0] - other[1], own[1] - other[0]]

@@ -279,7 +279,9 @@ def _report_sections(page: Page) -> list[Section]:
     """Return the sections whose tables are there, behind the verdict, which is made last, because
     it quotes them. A page without a result is about the experiment, or the off-policy estimates:
     validity comes first."""
-    subject, tables, sections = page.subject, page.tables, list[Section]()
+    subject = page.subject
+    tables = page.tables
+    sections = list[Section]()
     # Each makes its sections when it is read.
     makers = [
         make(page, table)
@@ -299,7 +301,8 @@ def _report_sections(page: Page) -> list[Section]:
             progress.add()
     if not subject:
         return [*about_experiment.alone_sections(page, sections), *sections]
-    said, card = [reason for one in sections for reason in one.said], None
+    said = [reason for one in sections for reason in one.said]
+    card = None
     if len(subject.models) == 1:  # nothing is compared: an experiment has the first word
         segments = [one for one in said if one.line == FOR_WHOM_WORSE]
         case = about_experiment.experiment_case(page, segments)
@@ -353,7 +356,8 @@ def _population(subject: Subject) -> str:
 def _page_text(title: str, about: str, sections: Sequence[Section], examples: bool) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing
     else runs."""
-    css, js = _file("report.css"), _file("report.js") + _file("pictures.js")
+    css = _file("report.css")
+    js = _file("report.js") + _file("pictures.js")
     style, script = map(_policy_digest, (css, js))
     return _template().render(
         title=title,

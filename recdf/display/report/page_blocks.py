@@ -42,12 +42,15 @@ SIGNS = {
     "good": "✓",
     "info": "i",
 }
-BAR_WIDTH, BAR_HEIGHT, BAR_EDGE = 160, 18, 6
+BAR_WIDTH = 160
+BAR_HEIGHT = 18
+BAR_EDGE = 6
 
 
 # A sentence marks the names from data inside it, which are shown bold, their writing direction kept
 # to themselves. No name holds these marks: `visible` writes them as numbers.
-OPEN, CLOSE = "\ue000", "\ue001"
+OPEN = "\ue000"
+CLOSE = "\ue001"
 NAME_LENGTH = 60  # of a name in a sentence
 
 
@@ -75,7 +78,9 @@ def listed(names: Sequence[str], most: int, noun: str) -> str:
 
 
 # Lines of a card that hold what speaks against its verdict, and what stands beside it.
-FOR_WHOM_WORSE, OVERTURN, BESIDE = "For whom worse", "What could overturn it", "Beside it"
+FOR_WHOM_WORSE = "For whom worse"
+OVERTURN = "What could overturn it"
+BESIDE = "Beside it"
 
 
 class Reason(NamedTuple):
@@ -264,7 +269,8 @@ def reaches(ends: pd.DataFrame, scales: Any) -> pd.Series:
 
 def interval_bar(ends: list[float], reach: float, kind: BadgeKind, name: str) -> Shown:
     """Return an estimate and its bounds as a picture from −`reach` to `reach`."""
-    (diff, low, high), half = ends, BAR_WIDTH / 2
+    (diff, low, high) = ends
+    half = BAR_WIDTH / 2
     form = estimate_form(diff, low, high, "+")
     point, *around = (number(one, form) for one in ends)
     if math.isnan(diff):

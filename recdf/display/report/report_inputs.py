@@ -93,7 +93,8 @@ class Subject:
         check_value("k", k, POSITIVE)
         found = with_units(result, unit_col)
         # Without attrs, which pandas would copy for every frame and column that is made.
-        per_user, shown = pd.DataFrame(found.per_user), pd.DataFrame(found.summary)
+        per_user = pd.DataFrame(found.per_user)
+        shown = pd.DataFrame(found.summary)
         # The lists with labels of people, which is `result` where there are no cheap ones.
         self.people = self.result = Evaluation(per_user, shown, found.spec)
         if cheap is not None:
@@ -114,13 +115,15 @@ class Subject:
             wanted = columns_of(summary, metrics, None)
             by_column = summary.set_index("column", drop=False)
             summary = by_column.loc[wanted].reset_index(drop=True)
-        self.summary, self.meanings = summary, definitions(self.result.spec)
+        self.summary = summary
+        self.meanings = definitions(self.result.spec)
         # Each metric at its cut-off nearest to k, of two that are as near the first one.
         known = summary[["metric", "column", "k"]].drop_duplicates("column")
         far = (known["k"].astype("Float64") - k).abs().fillna(0).sort_values(kind="stable")
         shown = known.loc[far.index].drop_duplicates("metric").sort_index()
         # The first metric decides.
-        self.columns, self.primary = tuple(shown["column"]), shown["column"].iloc[0]
+        self.columns = tuple(shown["column"])
+        self.primary = shown["column"].iloc[0]
         cutoffs = shown["k"].dropna().unique()
         self.k = int(cutoffs[0]) if len(cutoffs) == 1 else None
         # Every metric that has a direction is compared with the baseline; without one, all pairs
@@ -149,14 +152,17 @@ class Subject:
         values = self.summary.set_index(["model", "column"])["value"].to_dict()
         found = []
         for row in comparison.to_dict("records"):
-            sign, metric, code = sign_of(row), str(row["metric"]), ""
+            sign = sign_of(row)
+            metric = str(row["metric"])
+            code = ""
             own = [values.get((str(row[side]), metric), np.nan) for side in BOTH_SIDES]
             powered = "n_human" in row  # then a difference need not be that of the means
             means = [row.get(f"mean_{side}", np.nan) for side in BOTH_SIDES]
             alike = np.isnan(own) | np.isnan(means) | np.isclose(own, means, 1e-6, 1e-9)
             if not alike[powered:].all() and "different_lists" not in codes_of(row["remarks"]):
                 code = "other_numbers"
-            better, up = self.better(metric), row["diff"] > 0
+            better = self.better(metric)
+            up = row["diff"] > 0
             if powered and sign != "open" and (own[0] - own[1]) * row["diff"] < 0:
                 code = "labels_disagree"
             if better and sign != "open" and (up == (better == "larger")) != (sign == "better"):
@@ -176,7 +182,8 @@ class Subject:
     def pairs(self) -> pd.DataFrame:
         """Return the comparison of every pair of models on the first metric, all one family, which
         may be the one that the page has."""
-        own, metric = self.comparison, self.primary
+        own = self.comparison
+        metric = self.primary
         few = self.baseline is None or len(self.models) < 3
         if few or own.empty or metric not in self.result.per_user:
             return own
@@ -220,7 +227,8 @@ class Subject:
 def carried_segments(result: Evaluation) -> GivenTable:
     """Return the columns of few values that a result carries as segments of its users, if no two
     models have other values."""
-    table, spec = result.per_user, result.spec
+    table = result.per_user
+    spec = result.spec
     names = [
         name
         for name in spec.get("carry", {})

@@ -127,7 +127,8 @@ def _root(
         name, words = said.get(own.get("id", ""), ("", []))
         marks = element.findall(".//{*}use")
         if not (len(marks) == len(words) > 1):
-            marks, words = [element], (words if len(words) == 1 else [name])[: len(words)]
+            marks = [element]
+            words = (words if len(words) == 1 else [name])[: len(words)]
         for mark, text in zip(marks, words, strict=False):
             tip = ElementTree.Element("title")
             tip.text = style.in_order(visible(text))
