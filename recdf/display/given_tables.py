@@ -261,8 +261,7 @@ def direction_word(result: Any, column: str) -> str:
     one, that of the name.
     """
     own = result.spec["metrics"].get(column, {}) if isinstance(result, Evaluation) else {}
-    by_name = better_of(own.get("name", column))
-    return by_name or better_of(own.get("definition", column)) or ""
+    return better_of(own.get("name", column)) or better_of(own.get("definition", column)) or ""
 
 
 def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
@@ -408,8 +407,7 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
         )
         judged = own[JUDGED].to_numpy(bool)
         confidence = spec.get("confidence", CONFIDENCE)
-        bounds = known or seen_bounds(y, f)
-        row = labelled_row(y, f, judged, bounds, confidence, weights, unit)
+        row = labelled_row(y, f, judged, known or seen_bounds(y, f), confidence, weights, unit)
         n_undefined = int(np.isnan(f).sum())
         row |= {"value": row["mean"], "n": len(f) - n_undefined, "n_undefined": n_undefined}
         if row["remarks"]:

@@ -644,5 +644,4 @@ def record_of(table: Any) -> Kind:
 
 def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per row of the table, as `plot.forest.data` says."""
-    drawn = map(kind.drawn, table.to_dict("records"))
-    return pd.DataFrame(drawn, columns=DRAWN)
+    return pd.DataFrame(map(kind.drawn, table.to_dict("records")), columns=DRAWN)

@@ -73,8 +73,7 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[Group, np
     joined = segments_of_lists(lists, known, keys, list(names)).fillna(-1)
     found: dict[Group, np.ndarray] = {}
     for name, own in names.items():
-        codes = joined[name].to_numpy(int)[places]
-        _, *rows = split(codes + 1, len(own) + 1)
+        _, *rows = split(joined[name].to_numpy(int)[places] + 1, len(own) + 1)
         found |= {(str(name), one): at for one, at in zip(own, rows, strict=True)}
     return found
 
@@ -127,10 +126,8 @@ class RowsInMemory(NamedTuple):
         if not self.groups:
             return []
         spec = self.result.spec
-        used = [*columns, *as_columns(spec.get("weight"))]
-        rows = numbered_lists(self.result, used, self.groups)
-        units = [UNIT] * ("unit_col" in spec)
-        found = means_of_lists(rows, [GROUP, MODEL], columns, spec, units)
+        rows = numbered_lists(self.result, [*columns, *as_columns(spec.get("weight"))], self.groups)
+        found = means_of_lists(rows, [GROUP, MODEL], columns, spec, [UNIT] * ("unit_col" in spec))
         models = list(model_rows(self.result))
         table = named_cells(self.result, found, models, list(self.groups), columns)
         if LABELS in spec:
@@ -245,8 +242,7 @@ class RowsInBuckets:
             numbered_rows, by_values=given.by_values, segments=known, keys=keys, first=first
         )
         reads = [*spec["by"], *keys, *key, *self.units]
-        numbers = dict.fromkeys((MODEL, GROUP), "int64")
-        self.rows = ChangedRows(given, label, reads, numbers)
+        self.rows = ChangedRows(given, label, reads, dict.fromkeys((MODEL, GROUP), "int64"))
         self.per_list = [name for name in spec["metrics"] if name in given.empty_rows]
         self.rows.by_values = pd.DataFrame({MODEL: range(len(self.models))})
         specs = spec_of_each(spec, self.models)

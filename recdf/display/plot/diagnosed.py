@@ -365,8 +365,7 @@ def proxy_metrics(
         ends = one.x + one.x_se * across, one.y + one.y_se * (tilt * across + up)
         frame.ax.plot(*ends, color=COLOURS[0], linewidth=0.8, alpha=0.35)
         said.append(f"{one.label}: offline: {estimated(one.x)}; online: {estimated(one.y)}")
-    points = ModelLook(COLOURS[0], "o", "none")
-    frame.line(data["x"], data["y"], points, said, "experiments")
+    frame.line(data["x"], data["y"], ModelLook(COLOURS[0], "o", "none"), said, "experiments")
     ordered = data.sort_values("x")
     if pd.notna(row["slope"]):
         name = "true effects"

@@ -166,8 +166,7 @@ def _effects(frame: Frame, rows: pd.DataFrame) -> None:
     for place, side in np.argwhere(np.isinf(ends[:, 1:3])):
         at, arrow = ((-reach, "<"), (reach, ">"))[side]
         ax.plot(at, place, color=colours[place], marker=arrow, clip_on=False)
-    said = rows["label"] + ": " + rows["said"]
-    frame.marks(rows["diff"], places, rows["sign"], said, 8, "")
+    frame.marks(rows["diff"], places, rows["sign"], rows["label"] + ": " + rows["said"], 8, "")
     if "shrunken" in rows:
         ax.plot(ends[:, 4], places, color=ink, marker="x", markersize=7, linestyle="none")
     ax.vlines(ends[:, 3], places - 0.32, places + 0.32, color=ink)

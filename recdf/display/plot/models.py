@@ -192,8 +192,7 @@ def tradeoff(
     data = parts[0].drop(columns="n").join(parts[1], how="inner").dropna(subset=["x", "y"])
     data = data.reset_index()
     better = [direction_word(result, name) for name in (x, y)]
-    signs = [-1 if one == "smaller" else 1 for one in better]
-    signed = data[["x", "y"]].to_numpy(float) * signs
+    signed = data[["x", "y"]].to_numpy(float) * [-1 if one == "smaller" else 1 for one in better]
     one = signed[:, None]
     other = signed[None]
     beaten = np.all(other >= one, axis=2) & np.any(other > one, axis=2)

@@ -212,8 +212,7 @@ class Frame:
 
     def cells_fit(self, rows: int, columns: int, length: int) -> bool:
         """Return whether a text of some letters stands in one cell of a table of shades."""
-        across = letters(self.width / columns, 0.9)
-        return across > max(length, 6) and rows <= self.rows_that_fit
+        return letters(self.width / columns, 0.9) > max(length, 6) and rows <= self.rows_that_fit
 
     def left_labels(self) -> float:
         """Return how wide the labels of the ticks left of the axes are, about."""
@@ -240,8 +239,7 @@ class Frame:
 
     def reference(self, x: Any, y: Any, name: str, line: Any) -> None:
         """Draw a light line behind the others, to compare them with."""
-        look = ModelLook(self.tone(MUTED), "", line)
-        self.line(x, y, look, [name], name, linewidth=1, zorder=1)
+        self.line(x, y, ModelLook(self.tone(MUTED), "", line), [name], name, linewidth=1, zorder=1)
 
     def lines(
         self,
@@ -397,8 +395,7 @@ class Frame:
         if self.page:
             self.page.title = in_order(visible(text))
             return
-        title = wrapped(text, across, 1.1)
-        plain_text(self.ax.set_title(title, loc="left", fontsize=points(1.1)))
+        plain_text(self.ax.set_title(wrapped(text, across, 1.1), loc="left", fontsize=points(1.1)))
 
     def caption(self, text: str, panels: int = 1) -> None:
         """Write what the marks mean below the axes: intervals, counts, what is left out."""

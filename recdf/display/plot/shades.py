@@ -112,8 +112,7 @@ def heat(
     form = form_of(*values)
     cells = pd.DataFrame(list(np.ndindex(*grid.shape)), columns=["y", "x"])
     cells["text"] = [number(value, form) for value in values]
-    both = pd.Series(map(", ".join, itertools.product(*names)))
-    cells["said"] = both + ": " + cells["text"]
+    cells["said"] = pd.Series(map(", ".join, itertools.product(*names))) + ": " + cells["text"]
     cells["colour"] = [*map(tuple, colormaps["Blues"](shade(values)))]
     fits = frame.cells_fit(*grid.shape, cells["text"].str.len().max())
     frame.tiles(cells if fits else cells.assign(text=""))

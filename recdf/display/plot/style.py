@@ -183,6 +183,5 @@ def tone(ax: Any, share: float = 1.0) -> str:
 
     backs = [to_rgba(one.get_facecolor()) for one in (ax, ax.figure)]
     back = np.array(next((one for one in backs if one[3] > 0), (1.0, 1.0, 1.0, 1.0)))
-    ink = np.array(to_rgba(ax.xaxis.label.get_color()))
-    mixed: Any = share * ink + (1 - share) * back
+    mixed: Any = share * np.array(to_rgba(ax.xaxis.label.get_color())) + (1 - share) * back
     return to_hex(mixed)

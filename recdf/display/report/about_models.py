@@ -348,8 +348,7 @@ def examples_section(subject: Subject, page: Page) -> Sections:
     for user, own in itertools.islice(lists, MANY_LISTS_SHOWN):
         n_items = Counter(labels(own, by))
         there = [one for one in models if one in n_items]
-        most = max(n_items.values())
-        drawings.append(page.draw(plot.lists, own, user, models=there, lines=most))
+        drawings.append(page.draw(plot.lists, own, user, models=there, lines=max(n_items.values())))
     said = "These are rows of users: this page was made with examples=, and is not for everybody."
     yield Section("examples", "Examples", [said], drawings=drawings)
 

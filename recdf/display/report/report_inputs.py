@@ -113,8 +113,7 @@ class Subject:
         self.baseline = base
         if metrics is not None:
             wanted = columns_of(summary, metrics, None)
-            by_column = summary.set_index("column", drop=False)
-            summary = by_column.loc[wanted].reset_index(drop=True)
+            summary = summary.set_index("column", drop=False).loc[wanted].reset_index(drop=True)
         self.summary = summary
         self.meanings = definitions(self.result.spec)
         # Each metric at its cut-off nearest to k, of two that are as near the first one.
