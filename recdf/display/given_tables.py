@@ -470,7 +470,7 @@ def numbered_lists(
     per_user = result.per_user
     spec = result.spec
     models = np.empty(len(per_user), int)
-    (lists, _) = list_places(result, rows)
+    lists, _ = list_places(result, rows)
     for code, own in enumerate(rows.values()):
         models[own] = code
     frame = per_user[per_user.columns.intersection(columns, sort=False)]

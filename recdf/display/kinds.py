@@ -222,17 +222,18 @@ def _board_cells(given: pd.DataFrame) -> RowCells:
 def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
     """Return a value of the leaderboard, written as those beside it, with half its interval."""
     n = f"n = {int(row['n']):,}" if row["apart"] else ""
-    if pd.isna(row["value"]):
+    mean = row["value"]
+    if pd.isna(mean):
         return Shown(Cell(NULL, small=n))
-    (words, half) = plus_minus(row["value"], row["half_width"], beside)
+    words, half = plus_minus(mean, row["half_width"], beside)
     seeds = ""
     if pd.notna(spread := row.get(SEED_SD)):
         # A spread has the digits of its value; none is not written as 0.
-        form = form_of(row["value"], half=row["half_width"])
+        form = form_of(mean, half=row["half_width"])
         seeds = f"± {number(spread or np.nan, form)} over seeds"
     small = ", ".join(filter(None, [half, seeds, n]))
     place = row["place"]
-    return Shown(Cell(words, place == 1, place == 2, row["marks"], small), row["value"])
+    return Shown(Cell(words, place == 1, place == 2, row["marks"], small), mean)
 
 
 # -- comparisons of models or variants
@@ -250,7 +251,7 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     for row, around, far in zip(given.to_dict("records"), ends.values.tolist(), reach, strict=True):
         look = look_of(row)
         pair = f"{row[new]} vs. {row[old]}"
-        (diff, low, high) = around
+        diff, low, high = around
         form = estimate_form(diff, low, high, "+")
         n = row["n_users" if new == "model" else "n_treatment"]
         counts = f"{n:,.0f}" if new == "model" else f"{n:,.0f} vs. {row['n_control']:,.0f}"

@@ -318,6 +318,7 @@ def over_time(
     yield data
 
     frame = Frame(ax)
+    time = data["time"]
     colour = COLOURS[0]
     first = records[0] if records else {}
     frame.ax.axhline(0, color=frame.tone(), linewidth=1)
@@ -327,7 +328,7 @@ def over_time(
     holds = "the band holds on all days together"
     if kind == "cumulative":
         frame.band(data, "time", colour)
-        frame.ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
+        frame.ax.plot(time, data["diff"], color=colour, linewidth=2)
         planned = effect.attrs.get("recdf_comparison", {}).get("sequential_n")
         if not (planned or str(first.get("method", "")).startswith("sequential")):
             holds = "made with sequential_n, the band may be read every day"
@@ -335,15 +336,15 @@ def over_time(
         # The line of all data may climb where no trend of single periods is shown, and the reverse.
         trend = trend and f"of single periods, not of this line: {trend}"
     else:
-        frame.ax.vlines(data["time"], data["ci_low"], data["ci_high"], color=colour)
+        frame.ax.vlines(time, data["ci_low"], data["ci_high"], color=colour)
         words = adjustment(effect).words if "p_adj" in effect else ""
         promise = "bars: intervals, each of which holds for its own period alone"
         if words.startswith("adjusted by"):
             promise = f"bars: intervals that hold together, {words}"
-    found = zip(spoken(data["time"], data, "diff"), data["verdict"], strict=True)
+    found = zip(spoken(time, data, "diff"), data["verdict"], strict=True)
     said = [", ".join(filter(None, [one, visible(verdict)])) for one, verdict in found]
-    frame.marks(data["time"], data["diff"], data["sign"], said, 6, what)
-    if data["time"].dtype.kind == "M":
+    frame.marks(time, data["diff"], data["sign"], said, 6, what)
+    if time.dtype.kind == "M":
         frame.date_ticks()
     marks = "filled: better (blue) or worse (orange)" * bool((data["sign"] != "open").any())
     below = filter(None, [promise, marks, count_text(data["n"], "user"), trend])

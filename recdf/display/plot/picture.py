@@ -157,16 +157,16 @@ class Frame:
         self.suffix: dict[str, str] = {}
         from matplotlib.ticker import AutoLocator, ScalarFormatter
 
-        whole = self.ax.figure.figure  # of a subfigure, the figure around it
+        whole = ax.figure.figure  # of a subfigure, the figure around it
         if whole.get_layout_engine() is None:
             whole.set_layout_engine("constrained")
         muted = self.tone(MUTED)
-        self.ax.spines[["top", "right"]].set_visible(False)
-        self.ax.spines[["left", "bottom"]].set_color(muted)
-        self.ax.tick_params(color=muted)
-        self.ax.grid(True, color=self.tone(GRID), linewidth=0.6)
-        self.ax.set_axisbelow(True)
-        for axis, fit in ((self.ax.xaxis, self.x_axis / 0.62), (self.ax.yaxis, self.height / 0.35)):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["left", "bottom"]].set_color(muted)
+        ax.tick_params(color=muted)
+        ax.grid(True, color=self.tone(GRID), linewidth=0.6)
+        ax.set_axisbelow(True)
+        for axis, fit in ((ax.xaxis, self.x_axis / 0.62), (ax.yaxis, self.height / 0.35)):
             ticks = axis.major
             if isinstance(ticks.locator, AutoLocator) and isinstance(
                 ticks.formatter, ScalarFormatter

@@ -98,11 +98,11 @@ def heat(
         )
     yield data
 
-    names = [list(dict.fromkeys(data[name])) for name in of_axes]
+    down, across = (list(dict.fromkeys(data[name])) for name in of_axes)
     grid = data.pivot(index="row", columns="column", values="value")
-    values = grid.reindex(index=names[0], columns=names[1]).to_numpy(float).ravel()
-    longest = min(TICK_NAME_LENGTH, max(map(len, names[0])))
-    frame = Frame(ax, 1.4 + 0.09 * longest + 1.2 * len(names[1]), 2.0 + 0.5 * len(names[0]))
+    values = grid.reindex(index=down, columns=across).to_numpy(float).ravel()
+    longest = min(TICK_NAME_LENGTH, max(map(len, down)))
+    frame = Frame(ax, 1.4 + 0.09 * longest + 1.2 * len(across), 2.0 + 0.5 * len(down))
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
 
@@ -112,12 +112,14 @@ def heat(
     form = form_of(*values)
     cells = pd.DataFrame(list(np.ndindex(*grid.shape)), columns=["y", "x"])
     cells["text"] = [number(value, form) for value in values]
-    cells["said"] = pd.Series(map(", ".join, itertools.product(*names))) + ": " + cells["text"]
+    cells["said"] = (
+        pd.Series(map(", ".join, itertools.product(down, across))) + ": " + cells["text"]
+    )
     cells["colour"] = [*map(tuple, colormaps["Blues"](shade(values)))]
     fits = frame.cells_fit(*grid.shape, cells["text"].str.len().max())
     frame.tiles(cells if fits else cells.assign(text=""))
-    frame.tick_names(frame.ax.xaxis, names[1])
-    frame.tick_names(frame.ax.yaxis, names[0])
+    frame.tick_names(frame.ax.xaxis, across)
+    frame.tick_names(frame.ax.yaxis, down)
     said = " and ".join(table["stat"].unique()) if "stat" in table else "mean"
     said += " of each cell, darker is larger"
     said += "" if fits else f": {number(low, form)} to {number(high, form)}"

@@ -266,7 +266,7 @@ def _baseline_stays(subject: Subject) -> tuple[Case, int]:
     keep = subject.name(base)
     metric = subject.name(subject.primary)
     found = [pair_row(table, subject.primary, one, base) for one in others]
-    (first, together) = found[0]
+    first, together = found[0]
     rows = [row for row, _ in found if row]
     shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
     doubted = [row for row in rows if look_of(row) == "warning"]

@@ -269,7 +269,7 @@ def reaches(ends: pd.DataFrame, scales: Any) -> pd.Series:
 
 def interval_bar(ends: list[float], reach: float, kind: BadgeKind, name: str) -> Shown:
     """Return an estimate and its bounds as a picture from −`reach` to `reach`."""
-    (diff, low, high) = ends
+    diff, low, high = ends
     half = BAR_WIDTH / 2
     form = estimate_form(diff, low, high, "+")
     point, *around = (number(one, form) for one in ends)
