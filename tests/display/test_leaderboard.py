@@ -285,7 +285,7 @@ def test_long_tables_are_cut_in_reprs():
             rd.OptionError,
             "metrics='ndgc' is not a metric of the result",
         ),
-        ({"k": 7}, rd.OptionError, "no metric at k=7"),
+        ({"k": 7}, rd.OptionError, "no metric at k=7; it has k of [2, 5, 10]"),
         ({"correction": "bonf"}, rd.OptionError, "correction"),
         ({"segments": [1]}, TypeError, "segments is a list"),
         (
