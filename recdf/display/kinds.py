@@ -198,7 +198,7 @@ def _board_cells(given: pd.DataFrame) -> RowCells:
     # Levels have no interval and no letter.
     tested = frame.loc[frame["half_width"].notna(), "model"].unique()
     marked = tested if any(map(str.isalpha, frame["marks"])) else ()
-    beside: Any = dict(list(frame.groupby("metric")["value"]))
+    beside = dict(list(frame.groupby("metric")["value"]))
     found = []
     key: Any
     for key, rows in frame.groupby(LEADERBOARD_KEYS[:3], sort=False, dropna=False):
@@ -323,7 +323,7 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
     for row, around, far in zip(given.to_dict("records"), ends, reach, strict=True):
         words = flag_words(row)
         estimator = row["estimator"]
-        look: BadgeKind = "warning" if words else look_of_estimate(row)
+        look = "warning" if words else look_of_estimate(row)
         estimate = estimated(row["value"], row["ci_low"], row["ci_high"])
         found.append(
             {

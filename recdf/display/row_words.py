@@ -187,7 +187,7 @@ def drawn_plan(row: TableRow) -> Row:
     share: str = f" ({estimated(row['mde_rel'], sign='%')})" if pd.notna(row["mde_rel"]) else ""
     found = f"{estimated(row['mde_abs'])}{share}"
     needed = f"{number(n, ',d')} {unit}"
-    days: str = f", {amount(row['days'], 'day')}" if pd.notna(row.get("days")) else ""
+    days = f", {amount(row['days'], 'day')}" if pd.notna(row.get("days")) else ""
     guards = row.get("role") == "guardrail"
     said = f"{needed} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip() + days
     said += f"; {'shows a loss below' if guards else 'finds'} {found}"

@@ -91,8 +91,7 @@ class Picture(Generic[PlotArguments]):
 
     def __init__(self, steps: Callable[PlotArguments, Steps]) -> None:
         def data(*args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> pd.DataFrame:
-            frame: pd.DataFrame = next(steps(*args, **kwargs))
-            return frame
+            return next(steps(*args, **kwargs))
 
         self._steps = steps
         self.data = data
@@ -444,7 +443,7 @@ class Frame:
         holder = self.ax
         across = LEGEND_WIDTH
         lines = 4
-        look: dict[str, Any] = {"fontsize": points(0.9), "labelcolor": self.tone()}
+        look = {"fontsize": points(0.9), "labelcolor": self.tone()}
         grows = np.array([beside, 0])
         if panels > 1 and len(figure.axes) == panels:
             fits = letters(figure.bbox.width / figure.dpi, 0.9)

@@ -195,7 +195,7 @@ def _case(subject: Subject) -> tuple[Case, int]:
     named = subject.name(metric)
     pair = subject.pair
     if not pair:
-        at: Any = values.loc[best]
+        at = values.loc[best]
         which = f"{named} is {estimated(at['value'], at['ci_low'], at['ci_high'])}. One model was "
         which += "evaluated: nothing is compared."
         todo = "Compare it with a baseline before acting on it."
@@ -535,7 +535,7 @@ def _of_ties(subject: Subject, check: Sequence[TableRow], row: TableRow) -> Iter
             )
             words.append(said)
             continue
-        at: Any = subject.values(column).loc[model]
+        at = subject.values(column).loc[model]
         moves[model] = (min(found[0] - at["value"], 0.0), max(found[1] - at["value"], 0.0))
         form = estimate_form(at["value"], at["ci_low"], at["ci_high"])
         low, high = (number(end, form) for end in found)

@@ -186,7 +186,7 @@ class Subject:
         few = self.baseline is None or len(self.models) < 3
         if few or own.empty or metric not in self.result.per_user:
             return own
-        how: Any = adjustment(own).how
+        how = adjustment(own).how
         how = "holm" if how in ("", "none") else how
         return compare(self.result, [metric], baseline=None, correction=how)
 

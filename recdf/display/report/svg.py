@@ -78,7 +78,7 @@ def drawing(
             tones = {style.tone(ax, share): name for share, name in TONES.items()}
             stream = io.StringIO()
             # Not savefig, which draws twice.
-            canvas: Any = FigureCanvasSVG(figure)
+            canvas = FigureCanvasSVG(figure)
             canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     finally:
         style.PAGE.reset(before)
