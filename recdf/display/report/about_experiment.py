@@ -10,7 +10,7 @@ large type, and a flagged estimate never stands without its flag.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -62,7 +62,7 @@ from .page_blocks import (
     name_of,
     plain,
 )
-from .report_inputs import GivenTable, ReportTables
+from .report_inputs import GivenTable, NamedTables, ReportTables
 
 NO_EFFECT = (
     "No effect is shown here, since the comparison is not sound; the tables have the numbers."
@@ -80,7 +80,7 @@ NONE_BELOW = "No estimate without a flag is below the logging policy."
 # -- the effects of an experiment
 
 
-def experiment_section(page: Page, effects: Mapping[str, pd.DataFrame]) -> Sections:
+def experiment_section(page: Page, effects: NamedTables) -> Sections:
     """Show the effects of an experiment, harms first, also by rank and over time.
 
     On a page that is about it alone, another section says whether it is sound.
@@ -323,7 +323,7 @@ def _decision_case(decision: pd.DataFrame) -> Case:
     return Case(Badge(kind, "; ".join(words)), (), todo, stands=ships)
 
 
-def _doubts_beside(tables: Mapping[str, pd.DataFrame], effect: TableRow) -> list[Reason]:
+def _doubts_beside(tables: NamedTables, effect: TableRow) -> list[Reason]:
     """Return what the tables beside the effects have against one, or against a decision (which
     names none): their worst rows."""
     found = []
@@ -347,7 +347,7 @@ def told_section(
     page: Page,
     name: str,
     title: str,
-    tables: Mapping[str, pd.DataFrame],
+    tables: NamedTables,
     notes: Sequence[str] = (),
     drawings: Sequence[Drawing] = (),
 ) -> Section:
@@ -396,7 +396,7 @@ def told_section(
     )
 
 
-def beside_sections(page: Page, tables: Mapping[str, pd.DataFrame]) -> Sections:
+def beside_sections(page: Page, tables: NamedTables) -> Sections:
     """Show the tables that stand beside the effects, which say nothing of models."""
     for i, (name, table) in enumerate(tables.items()):
         title = _titled(record_of(table), name)

@@ -50,12 +50,13 @@ MANY_SEGMENTS = 12  # a carried column of more values names no segments
 
 
 GivenTable = pd.DataFrame | None  # None where its section is left out
+NamedTables = Mapping[str, pd.DataFrame]
 
 
 class ReportTables(NamedTuple):
     """Tables that a caller gave beside the result, each None where its section is left out."""
 
-    experiment: Mapping[str, pd.DataFrame]
+    experiment: NamedTables
     health: GivenTable
     check: GivenTable
     segments: GivenTable
