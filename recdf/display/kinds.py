@@ -73,7 +73,6 @@ from .row_words import (
     lift_text,
     look_of_estimate,
     of_comparison,
-    of_floor,
     policy_of,
     sides_of,
     trend_words,
@@ -632,7 +631,7 @@ TABLE_KINDS: dict[str, Kind] = {
             "good": "Compare the models.",
         },
     ),
-    "floors": Kind("metric chance popularity ceiling", "Levels", of_floor, _plain_cells),
+    "floors": Kind("metric chance popularity ceiling", "Levels", row=_plain_cells),
 }
 
 

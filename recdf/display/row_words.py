@@ -144,12 +144,6 @@ def arm_of(row: TableRow) -> str:
     return " ".join(str(row[name]) for name in [*columns_before(row, "variant"), "variant"])
 
 
-def of_floor(row: TableRow) -> str:
-    levels = (f"{name} {estimated(row[name])}" for name in ("chance", "popularity", "ceiling"))
-    who = f"{row['by']}: " if row.get("by") else ""
-    return f"{who}{row['metric']}: {estimated(row.get('value'))}, {', '.join(levels)}."
-
-
 # -- rows of estimates, which a picture draws
 
 
