@@ -80,8 +80,21 @@ from .row_words import (
 )
 
 RowCells = Sequence[ShownRow]
-DRAWN = ["metric", "label", "diff", "ci_low", "ci_high", "allowed", "verdict", "numbers", "words"]
-DRAWN += ["percent", "from_zero", "withheld", "sign"]
+DRAWN = [
+    "metric",
+    "label",
+    "diff",
+    "ci_low",
+    "ci_high",
+    "allowed",
+    "verdict",
+    "numbers",
+    "words",
+    "percent",
+    "from_zero",
+    "withheld",
+    "sign",
+]
 CELL_NAME_LENGTH = 48  # of a name in a cell
 FEW = 4  # rows that are sentences too
 AS_OFTEN_AS_NOT = 0.5  # power of a plan that fails as often as not
@@ -348,8 +361,12 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
 def _gate_cells(row: TableRow) -> ShownRow:
     cells = row_cells(row)
     mark = badge(GATE_LOOKS.get(row["effect"], "warning"), cells.pop("verdict"))
-    numbers = {"change": "change", "users": "n_users"}
-    numbers |= {"baseline": "mean_baseline", "candidate": "mean_candidate"}
+    numbers = {
+        "change": "change",
+        "users": "n_users",
+        "baseline": "mean_baseline",
+        "candidate": "mean_candidate",
+    }
     return {"verdict": mark} | {
         head: Shown(Cell(words), row[numbers[head]]) if head in numbers else text(words)
         for head, words in cells.items()

@@ -48,8 +48,14 @@ def drawing(
         raise not_loaded("rd.report", "matplotlib", "recdf[report]", error) from error
     # The page's fonts draw the letters, so that a letter that matplotlib's font lacks is no problem
     # here.
-    inks = ["text.color", "xtick.color", "ytick.color"]
-    inks += ["axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"]
+    inks = [
+        "text.color",
+        "xtick.color",
+        "ytick.color",
+        "axes.labelcolor",
+        "xtick.labelcolor",
+        "ytick.labelcolor",
+    ]
     sizes = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize")
     settings: dict[Any, Any] = {
         **dict.fromkeys(inks, INK),
