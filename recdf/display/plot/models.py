@@ -223,8 +223,8 @@ def tradeoff(
 
 # -- users
 
-USER_POINTS = 200
-BARS = 10  # of a curve of shares; on each side of zero
+USER_POINTS = 200  # of a curve of shares
+BARS = 10  # on each side of zero
 
 
 def _value_shares(

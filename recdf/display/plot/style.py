@@ -41,8 +41,9 @@ NEUTRAL = COLOURS[-1]
 MARK_OF_SIGN = {"open": (NEUTRAL, "o"), "better": (BETTER, "^"), "worse": (WORSE, "v")}
 ON_LIGHT = "#111111"  # texts in boxes that stay light in a dark style
 
+# Shares of the ink in the colour of what stands back.
 MUTED = 0.68
-GRID = 0.18  # shares of the ink in the colour of what stands back
+GRID = 0.18
 
 
 class ModelLook(NamedTuple):

@@ -80,8 +80,8 @@ LEAKS = {
     "train_after_own": ("of the rows of train are later than the user's test rows", False),
     "hits_cold": ("of the hits are items that train does not know", False),
 }
-SOME = 0.01
-MANY = 0.1  # shares of rows from which a leak tempers and withholds a verdict
+SOME = 0.01  # share of rows from which a leak tempers a verdict
+MANY = 0.1  # and from which it withholds one
 NO_BETTER = ("below_chance", "at_chance", "below_popularity", "at_popularity")
 TIE_FINDINGS = ("ties", "ties_across_k", "constant_scores", "repeated_ranks")  # findings about them
 NO_DIRECTION = "Decide by a metric that has a direction."
