@@ -64,17 +64,10 @@ from .page_blocks import (
 )
 from .report_inputs import GivenTable, NamedTables, ReportTables
 
-NO_EFFECT = (
-    "No effect is shown here, since the comparison is not sound; the tables have the numbers."
-)
-NO_VALUE = (
-    "No value is shown here, since the estimate should not be used; the table has the numbers."
-)
 WHY_UNSOUND = {
     "sample ratio": "the users do not fit the plan",
     "missing metrics": "metrics are missing",
 }
-NONE_BELOW = "No estimate without a flag is below the logging policy."
 
 
 # -- the effects of an experiment
@@ -251,7 +244,10 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
                 case = case._replace(badge=harm, action=f"Do not ship {new}.")
         if names := _metrics_of(one for one in own if hides_harm(one, one.get("better"))):
             reasons.append(undecided_harm(names)._replace(said=""))
-    amounts = [NO_EFFECT, *_checked(tables)]
+    amounts = [
+        "No effect is shown here, since the comparison is not sound; the tables have the numbers.",
+        *_checked(tables),
+    ]
     p = "; p-values "
     if believed:
         amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
@@ -481,12 +477,17 @@ def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
     if not usable:
         kind = "error"
         among = "of which none should be used"
-        amounts = [NO_VALUE]
+        amounts = [
+            "No value is shown here, since the estimate should not be used; the table has the "
+            "numbers."
+        ]
     which = f"{name}, estimated by {row['estimator']}, has the largest value of the estimates "
     which += f"{among} ({len(known)} of {len(rows)})."
     below = (one for one in trusted if look_of_estimate(one) == "worse")
     named = ", ".join(f"{policy_of(one)} by {one['estimator']}" for one in below)
-    worse = f"Worse than the logging policy: {named}." if named else NONE_BELOW
+    worse = "No estimate without a flag is below the logging policy."
+    if named:
+        worse = f"Worse than the logging policy: {named}."
     sure = f"Trust: {trust}."
     if "ess" in row:
         sure += f" {number(row['ess'], ',.0f')} effective rows."

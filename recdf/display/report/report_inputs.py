@@ -264,8 +264,11 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     if isinstance(experiment, pd.DataFrame) and given.health is not None:
         # Of several tables, some may be of another run over the same users.
         refuse_two_runs({"experiment": experiment, "health": given.health})
-    calls = {"health": "rd.experiments.experiment_health", "check": "rd.check"}
-    calls["off_policy"] = "rd.ope.estimate"
+    calls = {
+        "health": "rd.experiments.experiment_health",
+        "check": "rd.check",
+        "off_policy": "rd.ope.estimate",
+    }
     for name, call in calls.items():
         if (table := getattr(given, name)) is not None:
             need(table, name, TABLE_KINDS[name].columns, f"what {call} returned")
