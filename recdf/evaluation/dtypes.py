@@ -201,8 +201,7 @@ def restore(column: Any, described: DescribedDtype, categories: Any = None) -> p
         plain = "str" if HAS_STR else "object"
     elif kind == "string":
         plain = pd.StringDtype(described["storage"])
-    restored: pd.Series = values.astype(plain)
-    return restored
+    return values.astype(plain)
 
 
 def without_dictionary(column: Any) -> Any:

@@ -37,7 +37,7 @@ from ..errors import DataError, RecdfError
 from ..inputs.frames import column
 from ..inputs.ids import is_nested, label_codes, take_rows
 from ..inputs.sorting import distinct, run_of, spans
-from ..inputs.true_and_pred import BrokenRows, Order, RowsRefused
+from ..inputs.true_and_pred import BrokenRows, Order, RowsRefused, added
 from ..matching.counts import ListCounts
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
@@ -129,16 +129,11 @@ class Measured:
             raise ValueError(
                 f"parts have different by values: {len(self.by)} and {len(other.by)} rows"
             )
-        counts = dict(self.counts)
-        for name, n in other.counts.items():
-            counts[name] = counts.get(name, 0) + n
-        return Measured(
-            by=self.by,
-            order=self.order,
-            relevance_col=self.relevance_col,
+        return replace(
+            self,
             n_lists=self.n_lists + other.n_lists,
             moments=_sum(self.moments, other.moments),
-            counts=counts,
+            counts=added(self.counts, other.counts),
             side_counts={**other.side_counts, **self.side_counts},
             overlap=self.overlap + other.overlap,
             groups=_sum(self.groups, other.groups),
@@ -196,9 +191,7 @@ class PartResult:
                 "must hold all rows of its lists"
             )
         buckets = self.buckets | other.buckets
-        findings = dict(self.findings)
-        for role, found in other.findings.items():
-            findings[role] = _sum(findings.get(role), found)
+        findings = added(self.findings, other.findings)
         failures = [one.failure for one in (self, other) if one.failure is not None]
         if failures:
             failure = min(failures, key=lambda failure: failure.bucket)
@@ -235,8 +228,8 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         n_by, list_by = len(matched.by), matched.list_by
         moments = None
         if columns:
-            moments = GroupMoments.of(columns.values(), list_by, n_by, matched.weight)
-            moments = moments.counting(undefined, list_by, matched.weight)
+            of_lists = list_by, n_by, matched.weight, undefined
+            moments = GroupMoments.of(columns.values(), *of_lists)
         measured = Measured(
             by=matched.by,
             order=matched.order,
@@ -382,8 +375,7 @@ def _as_pandas(values: pd.Series) -> pd.Series:
     kind = values.dtype.pyarrow_dtype if isinstance(values.dtype, pd.ArrowDtype) else None
     if not isinstance(kind, pa.BaseExtensionType):
         return values
-    natural: pd.DataFrame = pa.table({str(values.name): pa.array(values.array)}).to_pandas()
-    return natural.iloc[:, 0]
+    return pa.table({str(values.name): pa.array(values.array)}).to_pandas().iloc[:, 0]
 
 
 def nullable(values: pd.Series) -> pd.Series:

@@ -24,6 +24,7 @@ from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import Options
 from ..inputs.sorting import run_of
+from ..inputs.true_and_pred import added
 from ..matching.counts import Counts, ListCounts, Over, Sum
 from ..matching.hits import Hits
 from ..matching.lists import Matched
@@ -51,8 +52,7 @@ class ItemGroups:
 
     def __add__(self, other: ItemGroups) -> ItemGroups:
         moments = [one + two for one, two in zip(self.moments, other.moments, strict=True)]
-        counts = {name: n + other.counts[name] for name, n in self.counts.items()}
-        return ItemGroups(self.labels, self.columns, moments, counts)
+        return ItemGroups(self.labels, self.columns, moments, added(self.counts, other.counts))
 
     def column(self, position: np.ndarray) -> pd.Series:
         """Return the labels of groups at some positions, null for -1, in a dtype that keeps
@@ -111,9 +111,8 @@ def item_groups(
                     undefined.append(found[population])
                     values.append(settle_undefined(undefined[-1], one, options))
             weight = None if part.weight is None else part.weight[population]
-        list_by = matched.list_by[population]
-        of_group = GroupMoments.of(values, list_by, len(matched.by), weight)
-        moments.append(of_group.counting(undefined, list_by, weight))
+        of_lists = matched.list_by[population], len(matched.by), weight, undefined
+        moments.append(GroupMoments.of(values, *of_lists))
     columns = [name for one in accuracy for name in one.columns]
     return ItemGroups(pd.Series(labels.names), columns, moments, without_group(matched, item_by))
 
@@ -131,7 +130,7 @@ def population_within(matched: Matched, part: Matched, options: Options) -> np.n
     rule = options.population.rule
     if rule in ("given", "pred"):
         return np.ones(len(matched), bool)
-    population: np.ndarray = part.at(None).n_judged > 0
+    population = part.at(None).n_judged > 0
     return population | (matched.n_pred > 0) if rule == "all" else population
 
 

@@ -51,9 +51,11 @@ class GroupMoments:
         group: np.ndarray,
         n_groups: int,
         weight: np.ndarray | None = None,
+        undefined: Iterable[np.ndarray] | None = None,
     ) -> GroupMoments:
         """Compute the moments of each column (NaN: no value) in each group; `weight` is that of
-        each list."""
+        each list. `undefined` are the same columns, with NaN for each list that is undefined,
+        whatever it counts as."""
         counts = slice(None) if weight is None else np.flatnonzero(weight > 0)
         group, w = group[counts], None if weight is None else weight[counts]
         rows, given, found = np.bincount(group, minlength=n_groups), iter(columns), []
@@ -88,7 +90,12 @@ class GroupMoments:
                     rest = [sums(off * x), mass, *map(sums, kinds)]
                 found.append(np.array([n, total, *rest], np.float64))
         of_groups = np.concatenate(found, axis=1).swapaxes(1, 2)
-        return cls(rows, rows[:, None] - of_groups[0], of_groups, w is not None)
+        missing = rows[:, None] - of_groups[0]
+        if undefined is not None:
+            lists = (group[np.isnan(column[counts])] for column in undefined)
+            numbers = [np.bincount(some, minlength=n_groups) for some in lists]
+            missing = np.stack(numbers, axis=1).astype(np.float64)
+        return cls(rows, missing, of_groups, w is not None)
 
     @property
     def n(self) -> np.ndarray:
@@ -116,18 +123,6 @@ class GroupMoments:
         second = second - 2 * moved * first + moved**2 * mass_squares
         squares, first = squares + moved**2 * mass, first - moved * mass_squares
         return np.array([n, total, squares, mass, mass_squares, first, second])
-
-    def counting(
-        self, columns: Iterable[np.ndarray], group: np.ndarray, weight: np.ndarray | None = None
-    ) -> GroupMoments:
-        """Return the moments with the undefined lists of these columns, which are NaN there
-        whatever they count as."""
-        counts = slice(None) if weight is None else weight > 0
-        own, n_groups = group[counts], len(self.rows)
-        found = [
-            np.bincount(own[np.isnan(column[counts])], minlength=n_groups) for column in columns
-        ]
-        return replace(self, undefined=np.stack(found, axis=1).astype(np.float64))
 
     def take(self, groups: np.ndarray) -> GroupMoments:
         """Return the moments of some groups."""
@@ -267,8 +262,7 @@ def unit_codes(per_user: pd.DataFrame, units: Sequence[str], sort: bool = False)
                 "them"
             )
         check_labels(per_user[name], f"per_user[{name!r}]")
-    codes: np.ndarray = per_user.groupby(list(units), sort=sort, observed=True).ngroup().to_numpy()
-    return codes
+    return per_user.groupby(list(units), sort=sort, observed=True).ngroup().to_numpy()
 
 
 def refuse_summary_names(by: Iterable[Any], names: Sequence[str] = ()) -> None:

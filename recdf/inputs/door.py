@@ -172,7 +172,7 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
             if name not in OF_NAMED_COLUMNS or own in {*texts, *FOUND_BY_NAME} or looks or begins:
                 names.append(own)
         table = plain_table(rows.table(names, name))
-        frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+        frame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
         # A message about a column that the frame lacks also names those that were not read.
         frame.attrs[UNREAD] = [one for one in rows.schema.names if one not in names]
         return frame
@@ -297,7 +297,7 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
         )
     if isinstance(data, Mapping):
         raise ColumnError(f"{role} is a mapping, which has no columns; {role}_cols= is for frames")
-    frame: pd.DataFrame = as_frame(data, role).copy(deep=False)
+    frame = as_frame(data, role).copy(deep=False)
     frame.columns = pd.Index(new_names(frame.columns, names, role))
     return frame
 

@@ -274,18 +274,16 @@ def _flat(column: Any, like: pd.Series, where: str) -> FlatLists:
 
 def _lengths(lists: Any) -> np.ndarray:
     """Return the number of values of each list; a null has none."""
-    found: np.ndarray = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-    return found
+    return pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
 
 
 def _series(items: Any, like: pd.Series) -> pd.Series:
     """Return values as a column: in a dtype of Arrow if `like` has one or if they have fields, else
     one of pandas."""
     of_arrow = isinstance(like.dtype, pd.ArrowDtype) or pa.types.is_struct(items.type)
-    found: pd.Series = items.to_pandas(
+    return items.to_pandas(
         types_mapper=pd.ArrowDtype if of_arrow else None, integer_object_nulls=True
     )
-    return found
 
 
 def split_texts(texts: Any, sep: str) -> tuple[np.ndarray, Any]:

@@ -188,8 +188,7 @@ _limit: ContextVar[int] = ContextVar("recdf threads", default=MOST_THREADS)
 
 def n_threads() -> int:
     """Return how many threads may work at the same time."""
-    count: int = pa.cpu_count()
-    return max(1, min(count, _limit.get()))
+    return max(1, min(pa.cpu_count(), _limit.get()))
 
 
 @contextmanager

@@ -128,12 +128,6 @@ def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
 # -- within lists
 
 
-def at(values: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
-    """Return values[rows]: a view for a slice, and otherwise by `take`, which is faster than
-    indexing."""
-    return values[rows] if isinstance(rows, slice) else values.take(rows)
-
-
 def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
     """Concatenate the ranges start[i] .. start[i] + length[i] - 1."""
     before = np.cumsum(length) - length
@@ -165,7 +159,7 @@ def offsets(length: np.ndarray) -> np.ndarray:
 def order_of_codes(codes: np.ndarray, n: int) -> np.ndarray:
     """Return the positions that sort integers from 0 to n - 1; equal integers keep their order."""
     if n <= 2**COUNTED_BITS:
-        order: np.ndarray = pc.sort_indices(pa.array(codes)).to_numpy()
+        order = pc.sort_indices(pa.array(codes)).to_numpy()
         return order.view(np.int64)  # old numpy takes no uint64 as index
     if n <= 2**16:
         return np.argsort(

@@ -195,6 +195,11 @@ def broken(of: OfRow, values: np.ndarray, where: str) -> list[Broken]:
     return [Broken(rule, where, rows, values[rows]) for rule, rows in found if rows.any()]
 
 
+def added(one: Mapping[Any, Any], two: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Join two mappings; the values of a key that both have are added."""
+    return {**one, **two, **{key: one[key] + two[key] for key in one.keys() & two.keys()}}
+
+
 class RowsRefused(Exception):
     """Rows of a part break a rule. It never reaches a user: the error is raised for the sum of all
     parts."""
@@ -213,13 +218,10 @@ class BrokenRows:
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: BrokenRows) -> BrokenRows:
-        def summed(one: Mapping[Any, Any], two: Mapping[Any, Any]) -> dict[Any, Any]:
-            return {**one, **two, **{key: one[key] + two[key] for key in one.keys() & two.keys()}}
-
         return BrokenRows(
             self.n_rows + other.n_rows,
-            summed(self.broken, other.broken),
-            summed(self.dropped, other.dropped),
+            added(self.broken, other.broken),
+            added(self.dropped, other.dropped),
         )
 
     def refuses(self, options: Options) -> bool:

@@ -151,8 +151,7 @@ class ListCounts(Counts):
         """Return the places of the entries of these lists, where `of_list` gives the list of every
         entry. Entries stand list after list, as `pred` has them: not always by `by` value."""
         place, start = self.lists.once(_places_by_value, of_list)
-        mine: np.ndarray = place[start[self.by] : start[self.by + 1]]
-        return mine
+        return place[start[self.by] : start[self.by + 1]]
 
     def _counted(self, one: Sum) -> np.ndarray:
         return one.counted(self)
@@ -173,8 +172,7 @@ class ListCounts(Counts):
     @cached_property
     def rank(self) -> np.ndarray:
         """Rank at each place."""
-        found: np.ndarray = self.places - np.repeat(self.matched.start[self.mine], self.n_shown) + 1
-        return found
+        return self.places - np.repeat(self.matched.start[self.mine], self.n_shown) + 1
 
     @cached_property
     def item(self) -> np.ndarray:
@@ -220,7 +218,7 @@ LIST_ATTRIBUTES = (
 
 
 def _lists_with(counts: ListCounts) -> np.ndarray:
-    repeat = counts.matched.repeat
+    repeat = counts.matched.pred_lists.repeat
     if not len(repeat):
         return counts.shown
     return counts.shown - np.bincount(

@@ -75,9 +75,11 @@ class Hits:
     def __init__(self, arrays: HitArrays | Hits, rows: np.ndarray | None = None) -> None:
         """Take all entries of the arrays, or only the entries at `rows`."""
         self._arrays, self._rows = arrays, rows
+        self._known: dict[Any, np.ndarray] = {}
+        self._sums: dict[Any, dict[int, np.ndarray]] = {}
 
     def _entries(self, name: str) -> np.ndarray:
-        values: np.ndarray = getattr(self._arrays, name)
+        values = getattr(self._arrays, name)
         return values if self._rows is None else values.take(self._rows)
 
     list = _array("Code of the list.")
@@ -166,11 +168,3 @@ class Hits:
     def deepest(self) -> int:
         """The largest rank of a hit: all cut-offs beyond it give the same hits."""
         return int(self.rank.max(initial=0))
-
-    @cached_property
-    def _known(self) -> dict[Any, np.ndarray]:
-        return {}
-
-    @cached_property
-    def _sums(self) -> dict[Any, dict[int, np.ndarray]]:
-        return {}

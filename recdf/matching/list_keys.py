@@ -39,8 +39,7 @@ def key_run_heads(columns: Sequence[IdColumn]) -> np.ndarray | None:
 
     def changes(first: int) -> np.ndarray:
         part = slice(first, first + sizes().key_rows + 1)
-        changed: np.ndarray = np.logical_or.reduce([ids.changes(part) for ids in columns])
-        return changed
+        return np.logical_or.reduce([ids.changes(part) for ids in columns])
 
     def heads(first: int) -> np.ndarray:
         return np.flatnonzero(changes(first)) + (first + 1)
@@ -220,10 +219,7 @@ class Block:
     def first(self) -> np.ndarray:
         """The first row of each list."""
         heads = self.start[:-1]
-        found: np.ndarray = (
-            heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
-        )
-        return found
+        return heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
 
 
 @dataclass(frozen=True)

@@ -107,11 +107,6 @@ class Matched:
         ties."""
         return None if self.untied else self.pred_lists.level
 
-    @property
-    def repeat(self) -> np.ndarray:
-        """Places whose item stands earlier in the same list, with duplicates="keep"."""
-        return self.pred_lists.repeat
-
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""
         if not self.has_true:
@@ -129,13 +124,11 @@ class Matched:
 
     def at(self, k: int | None) -> Lists:
         """The lists cut after rank k; None keeps them whole."""
-        found: Lists = self.derived(("lists", k), lambda: Lists(self, k))
-        return found
+        return self.derived(("lists", k), lambda: Lists(self, k))
 
-    @cached_property
-    def hits_between(self) -> dict[tuple[int, int], Hits]:
-        """Hits whose ranks lie between two cut-offs, by these cut-offs."""
-        return {}
+    def of_true(self, values: np.ndarray) -> np.ndarray:
+        """Return for each list the value of its list of `true`, 0 where `true` has none."""
+        return np.append(values, 0).take(self.true_list)
 
     @cached_property
     def _derived(self) -> dict[Hashable, Any]:
@@ -165,7 +158,7 @@ class Matched:
             self,
             pool=pool,
             true_lists=true_lists,
-            n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
+            n_true=self.of_true(true_lists.n_relevant),
             values=None if values is None else Values(values.pred, values.true[rows], values.where),
             item_weights=None if self.item_weights is None else self.item_weights[rows],
             rating=None
@@ -178,12 +171,8 @@ class Matched:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         """Drop references that form cycles, which would keep the memory until Python collects
         garbage."""
-        self.hits_between.clear()
         self._derived.clear()
 
 
@@ -199,25 +188,18 @@ class Lists:
     """All lists cut at rank k. It is the argument of every metric.
 
     Attributes are arrays with one entry per list (`n_true`, `n_pred`, `n_shown`, `n_hits`), or
-    `Hits`.
+    `Hits`. `k` is the cut-off, and `sides` has the side tables of the call; to read one that was
+    not given raises an OptionError. `item_weights` is 1/propensity of each row of `true`, as
+    `Hits.true_place` counts them; None without propensities.
     """
 
     def __init__(self, matched: Matched, k: int | None) -> None:
-        self.matched = matched
-        self.cut = np.iinfo(np.int64).max if k is None else k
+        self.matched, self.sides, self.item_weights = matched, matched.sides, matched.item_weights
+        self.n_true, self.n_pred = matched.n_true, matched.n_pred  # before the cut-off
+        self.k = np.iinfo(np.int64).max if k is None else k
 
     def __len__(self) -> int:
         return len(self.matched)
-
-    @property
-    def k(self) -> int:
-        """The cut-off."""
-        return self.cut
-
-    @property
-    def sides(self) -> Sides:
-        """Side tables of the call; to read one that was not given raises an OptionError."""
-        return self.matched.sides
 
     @property
     def whole(self) -> Lists:
@@ -227,12 +209,12 @@ class Lists:
     def once(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return function(self, *args); it is called once for all metrics that ask for it at this
         cut-off, beside these rows of `true`."""
-        return self.matched.derived((function, self.cut, *args), lambda: function(self, *args))
+        return self.matched.derived((function, self.k, *args), lambda: function(self, *args))
 
     def once_of_pred(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return the same of a function that reads only the recommended lists and the side tables:
         lists of the same `pred` beside other rows of `true` share its result."""
-        known, key = self.matched.cache, (function, self.cut, *args)
+        known, key = self.matched.cache, (function, self.k, *args)
         if key not in known:
             known[key] = function(self, *args)
         return known[key]
@@ -240,41 +222,29 @@ class Lists:
     @property
     def seen(self) -> np.ndarray:
         """Tell for each recommended row whether the log has its item for the list's user."""
-        found: np.ndarray = self.whole.once_of_pred(_seen)
-        return found
-
-    @property
-    def n_true(self) -> np.ndarray:
-        """Number of relevant items of each list."""
-        return self.matched.n_true
-
-    @property
-    def n_pred(self) -> np.ndarray:
-        """Number of recommended items of each list, before the cut-off."""
-        return self.matched.n_pred
+        return self.whole.once_of_pred(_seen)
 
     @cached_property
     def n_shown(self) -> np.ndarray:
         """Number of recommended items among the first k."""
-        found: np.ndarray = np.minimum(self.n_pred, self.cut)
-        return found
+        return np.minimum(self.n_pred, self.k)
 
     @cached_property
     def n_judged(self) -> np.ndarray:
         """Number of rows of `true` that judge an item of each list, as relevant or not."""
-        return np.append(self.matched.true_lists.n_judged, 0).take(self.matched.true_list)
+        return self.matched.of_true(self.matched.true_lists.n_judged)
 
     @cached_property
     def hits(self) -> Hits:
         """Relevant items among the first k, in rank order."""
-        return self.matched.hits.where(self.matched.hits.rank <= self.cut)
+        return self.matched.hits.where(self.matched.hits.rank <= self.k)
 
     @cached_property
     def tied_hits(self) -> Hits:
         """Hits that share their score with another item of the list."""
         if self is not self.whole:
             hits = self.whole.tied_hits
-            return hits.where(hits.rank <= self.cut)
+            return hits.where(hits.rank <= self.k)
         level = self.matched.tie_level
         if level is None:
             return self.hits.where(np.zeros(len(self.hits), bool))
@@ -284,13 +254,13 @@ class Lists:
     @cached_property
     def judged(self) -> Hits:
         """Items among the first k that `true` judges, relevant or not."""
-        return self.matched.judged.where(self.matched.judged.rank <= self.cut)
+        return self.matched.judged.where(self.matched.judged.rank <= self.k)
 
     @cached_property
     def pool(self) -> Hits:
         """Items among the first k that `true` has, also those of null or negative relevance, which
         nobody judged."""
-        return self.matched.pool.where(self.matched.pool.rank <= self.cut)
+        return self.matched.pool.where(self.matched.pool.rank <= self.k)
 
     @property
     def n_hits(self) -> np.ndarray:
@@ -302,7 +272,7 @@ class Lists:
         """Rank of the first hit of each list, infinite without one."""
         if self is not self.whole:
             rank = self.whole.first_rank
-            return np.where(rank <= self.cut, rank, np.inf)
+            return np.where(rank <= self.k, rank, np.inf)
         hits, rank = self.hits, np.full(len(self), np.inf)
         rank[hits.list[::-1]] = hits.rank[::-1]  # of equal lists the last entry stays
         return rank
@@ -314,9 +284,8 @@ class Lists:
         The array is read-only, since metrics and cut-offs share it where `value` is the same
         function and `args` are equal.
         """
-        return self.matched.hits.sum_upto(
-            self.cut, len(self), self.matched.hits_between, value, *args
-        )
+        between = self.matched.derived("hits between two cut-offs", dict)
+        return self.matched.hits.sum_upto(self.k, len(self), between, value, *args)
 
     def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
         """Sum one value per hit (or per entry of `over`) for each list."""
@@ -350,7 +319,7 @@ class Lists:
         """Sum over the relevant items of each list; `values` has one number per row of `true`."""
         lists = self.matched.true_lists
         total = exact_sums(np.where(lists.gain > 0, values, 0.0), lists.key, len(lists.start) - 1)
-        return np.append(total, 0.0).take(self.matched.true_list)
+        return self.matched.of_true(total)
 
     def sum_ideal(
         self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None
@@ -364,7 +333,7 @@ class Lists:
         lists = self.matched.true_lists
         if gain is None and lists.constant_gain:
             # All gains are equal, so the sum depends only on the number of items.
-            n_ideal = np.minimum(lists.n_relevant, self.cut)
+            n_ideal = np.minimum(lists.n_relevant, self.k)
             rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
             longest = Hits(
                 HitArrays(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank)
@@ -372,8 +341,8 @@ class Lists:
             total = np.concatenate([[0.0], np.cumsum(value(longest, *args))]).take(n_ideal)
         else:
             ideal = lists.ideal if gain is None else lists.ideal_by(gain)
-            total = ideal.sum_upto(self.cut, len(lists.n_relevant), {}, value, *args)
-        return np.append(total, 0.0).take(self.matched.true_list)
+            total = ideal.sum_upto(self.k, len(lists.n_relevant), {}, value, *args)
+        return self.matched.of_true(total)
 
     def sum_best(
         self, worth: np.ndarray, value: Callable[..., np.ndarray], *args: Any
@@ -414,12 +383,6 @@ class Lists:
                     "every candidate"
                 )
         return np.full(len(matched), len(catalogue.codes))
-
-    @property
-    def item_weights(self) -> np.ndarray | None:
-        """1/propensity of each row of `true`, as `Hits.true_place` counts them; None without
-        `propensity_col`."""
-        return self.matched.item_weights
 
     @property
     def values(self) -> Values:

@@ -259,8 +259,7 @@ class Excluded:
         new = np.append(True, item[1:] != item[:-1])
         new[edges[:-1]] = True
         above = offsets(new & inside[item])
-        found: np.ndarray = above[self.start + self.length] - above[self.start]
-        return found
+        return above[self.start + self.length] - above[self.start]
 
     def left_of(self, block: Block, key: np.ndarray) -> Block:
         """Return the lists that are left of a block. `key` is the key code of each of its lists."""

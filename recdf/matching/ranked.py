@@ -18,7 +18,7 @@ from ..errors import DataError, DuplicateError, TieError
 from ..inputs.codes import CodeColumn, Coded, IdCodes
 from ..inputs.frames import float_column
 from ..inputs.options import Options
-from ..inputs.sorting import at, distinct, offsets, rank_within, spans, stable_order
+from ..inputs.sorting import distinct, offsets, rank_within, spans, stable_order
 from ..inputs.true_and_pred import ReadRows
 from .list_keys import Block, Blocks, list_blocks
 from .pairing import Excluded, Pairs, pair_within
@@ -43,10 +43,7 @@ class Ranked:
 
     def rows(self, places: np.ndarray) -> np.ndarray:
         """Return the rows of the table at some places."""
-        found: np.ndarray = (
-            places + self.row.start if isinstance(self.row, slice) else self.row[places]
-        )
-        return found
+        return places + self.row.start if isinstance(self.row, slice) else self.row[places]
 
     def all_rows(self) -> np.ndarray:
         """Row of the table at each place."""
@@ -188,7 +185,7 @@ def rank_true(
                 )
         if options.duplicates == "drop":
             lists = lists.without(repeat)
-    return lists, at(gain, lists.row) if number else gain[: len(lists.item)]
+    return lists, gain[lists.row] if number else gain[: len(lists.item)]
 
 
 def repeats(lists: Ranked, n_items: int) -> Pairs:
@@ -294,9 +291,7 @@ def settle_pairs(
         if options.duplicates == "drop":
             keep[pairs.repeat] = False
     if options.judged_only:
-        judged = np.zeros(len(keep), bool)
-        judged[pairs.place] = True
-        judged[pairs.repeat] |= judged[pairs.first]
+        judged = pairs.has_sought(len(keep))
         counts["pred_unjudged"] = int((keep & ~judged).sum())
         keep &= judged
     if not keep.all():

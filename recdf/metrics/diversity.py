@@ -496,7 +496,7 @@ def intent_aware(
     found: AspectLists = lists.whole.once(by_aspect, aspects)
     if not len(found.owner):
         return np.full(len(lists), np.nan)
-    values = np.asarray(inner.kernel(found.matched.at(lists.cut), **params), np.float64)
+    values = np.asarray(inner.kernel(found.matched.at(lists.k), **params), np.float64)
     weight = aspect_weights(lists, aspects, found, weights)
     total = exact_sums(np.where(weight == 0, 0.0, weight * values), found.owner, len(lists))
     return np.where(np.bincount(found.owner, minlength=len(lists)) > 0, total, np.nan)

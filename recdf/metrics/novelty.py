@@ -200,7 +200,7 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     {divisor}
     """
     of_list, rank, other = shared_with_base(lists)
-    both = np.bincount(of_list[np.maximum(rank, other) <= lists.cut], minlength=len(lists))
+    both = np.bincount(of_list[np.maximum(rank, other) <= lists.k], minlength=len(lists))
     return 1.0 - ratio(both, lists.n_shown if divisor == "shown" else lists.k)
 
 

@@ -54,8 +54,7 @@ def rated_rows(lists: Lists) -> Rated:
 
 
 def _list_of_rated(lists: Lists) -> ndarray:
-    rated: Rated = lists.once(rated_rows)
-    return rated.list
+    return lists.once(rated_rows).list
 
 
 def rated_of(counts: ListCounts) -> Rated:

@@ -104,7 +104,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p:
             taken.append(further)
         owner, gain = taken[rank - 1]
         total[owner] += gain * discount_at(discount, p, np.array(rank))
-    return np.append(total, 0.0).take(matched.true_list)
+    return matched.of_true(total)
 
 
 def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[tuple[ndarray, ndarray]]:
@@ -183,7 +183,7 @@ def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray]:
         + aspects.aspect[spans(first, length)]
     )
     of_true = np.bincount(code // aspects.n_aspects, minlength=len(matched.true_lists.start) - 1)
-    return of_hits, np.append(of_true, 0)[matched.true_list]
+    return of_hits, matched.of_true(of_true)
 
 
 class AspectLists(NamedTuple):
@@ -221,9 +221,9 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     rows = rows[order]
 
     n_pairs = np.bincount(key, minlength=len(true.start) - 1)
-    mine = np.append(n_pairs, 0)[matched.true_list]
+    mine = matched.of_true(n_pairs)
     owner = run_of(mine)
-    of_list = spans(np.append(offsets(n_pairs)[:-1], 0)[matched.true_list], mine)
+    of_list = spans(matched.of_true(offsets(n_pairs)[:-1]), mine)
     pool = matched.pool
     n_pool = np.bincount(pool.list, minlength=len(lists))
     begin = np.zeros(len(lists), np.int64)

@@ -133,7 +133,7 @@ def rbo(
             given = "normalize=True" if normalize else f"unshown={unshown!r}"
             raise OptionError(f'⟦{given}⟧ is about the ideal list; pass ⟦+against="ideal"⟧')
         of_list, rank, other = shared_with_base(lists)
-        depth, n_ideal = np.full(len(lists), lists.cut), lists.n_shown + n_of_base(lists)
+        depth, n_ideal = np.full(len(lists), lists.k), lists.n_shown + n_of_base(lists)
     else:
         lists.matched.needs_true('or ⟦against="base"⟧')
         of_list, rank, other = lists.whole.once(_shared_with_ideal, unshown)
@@ -194,9 +194,9 @@ def overlap(
     >>> rd.overlap({"u": ["a", "b", "c"]}, {"u": ["b", "c"]}, k=2, base_k=3)
     1.0
     """
-    base_cut = lists.cut if base_k is None else base_k
+    base_cut = lists.k if base_k is None else base_k
     of_list, rank, other = shared_with_base(lists)
-    both = np.bincount(of_list[(rank <= lists.cut) & (other <= base_cut)], minlength=len(lists))
+    both = np.bincount(of_list[(rank <= lists.k) & (other <= base_cut)], minlength=len(lists))
     n_base = np.minimum(n_of_base(lists), base_cut)
     below = {"shown": lists.n_shown, "base": n_base, "union": lists.n_shown + n_base - both}
     return ratio(both, below[divisor])
@@ -229,8 +229,8 @@ def least_promoted(lists: Lists) -> ndarray:
     2.0
     """
     of_list, rank, other = shared_with_base(lists)
-    shown, deepest = rank <= lists.cut, np.zeros(len(lists))
+    shown, deepest = rank <= lists.k, np.zeros(len(lists))
     np.maximum.at(deepest, of_list[shown], other[shown])
     return np.where(
-        (lists.n_shown > 0) & (n_of_base(lists) > 0), np.maximum(deepest - lists.cut, 0.0), np.nan
+        (lists.n_shown > 0) & (n_of_base(lists) > 0), np.maximum(deepest - lists.k, 0.0), np.nan
     )

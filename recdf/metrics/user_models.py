@@ -376,7 +376,7 @@ def _costs(view: Lists, name: str) -> ndarray:
     values = read_values(catalogue.frame, name, "items")
     if (values < 0).any():
         raise DataError(f"items[{name!r}] holds negative costs ({examples(values[values < 0])})")
-    found: ndarray = np.append(values, np.nan)[catalogue.row_of]
+    found = np.append(values, np.nan)[catalogue.row_of]
     lacking = distinct(view.matched.item[np.isnan(found[view.matched.item])])
     if len(lacking):
         raise DataError(f"items has no {name!r} for {len(lacking):,} items of pred")

@@ -44,7 +44,7 @@ from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
 from ..matching.match import match
 from .engines import IN_BUCKET, Handle, Here, Shared, opened
-from .source import frame_of_arrow, labels_as
+from .source import frame_of_arrow
 
 Schemas = Mapping[str, pa.Schema]
 Cells = Sequence[Any]
@@ -466,7 +466,7 @@ def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
     for field in schema:
         values = found[field.name]
         values = values.array if isinstance(values, pd.Series) else values
-        columns.append(labels_as(pa.array(values, from_pandas=True), field.type))
+        columns.append(without_dictionary(pa.array(values, from_pandas=True)).cast(field.type))
     return pa.table(columns, schema=schema)
 
 
@@ -554,5 +554,5 @@ class Listing:
                 rows = matched.rows(spans(matched.start[lists], n))
                 items = label_array(part.pred[call.options.item_col].take(rows))
                 by = matched.list_by[lists].repeat(n)
-            columns = [labels_as(pa.array(by), pa.int64()), labels_as(items, self.listed.types[1])]
-            return distinct_rows(pa.table(columns, schema=self.listed))
+            found = pa.table([pa.array(by), items], names=self.listed.names)
+            return distinct_rows(found.cast(self.listed))

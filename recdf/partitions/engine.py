@@ -593,5 +593,4 @@ class EngineRun(Run):
         pred = self.frames["pred"]
         labels = [self.engine.labels(table.select(names), pred) for names in (by, carried)]
         numbers = table.select(rest).to_pandas()
-        found: pd.DataFrame = pd.concat([labels[0], key_frame, labels[1], numbers], axis=1)
-        return found
+        return pd.concat([labels[0], key_frame, labels[1], numbers], axis=1)

@@ -24,6 +24,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import kind_of
+from ..evaluation.dtypes import without_dictionary
 from ..evaluation.evaluate import EvaluateArguments, call_of, finish, takes_evaluate_arguments
 from ..evaluation.part import Part, PartResult, measure
 from ..evaluation.result import Evaluation, read_parquet
@@ -49,7 +50,7 @@ from ..publishing import PER_USER, staging_folder
 from .buckets import Packing, rows_table
 from .files_run import Memory, evaluate_dealt, in_parts
 from .needed import Needed, NeededOfFiles
-from .source import OF_ARROW, Source, frame_of_arrow, labels_as, plain_schema, whole_table
+from .source import OF_ARROW, Source, frame_of_arrow, plain_schema, whole_table
 
 
 def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) -> PartResult:
@@ -70,7 +71,8 @@ def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) 
     if files.by:
         kinds = sources["pred"].schema
         columns = {
-            name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in files.by
+            name: without_dictionary(pa.array(by[name].array)).cast(kinds.field(name).type)
+            for name in files.by
         }
         by = sources["pred"].as_pandas(pa.table(columns))
     rows = found.rows

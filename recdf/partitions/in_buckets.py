@@ -59,8 +59,7 @@ OF_BUCKET = pa.schema({"bucket": pa.int32(), "made": pa.binary(), "n_rows": pa.i
 
 def shared(engine: Any, one: Any) -> Handle:
     """Return how workers get an object."""
-    handle: Handle = engine.share(pickle.dumps(one))
-    return handle
+    return engine.share(pickle.dumps(one))
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,7 @@ class OnBucketRows:
             work = opened(self.work)
             rows = by_role([*cells, *opened(self.in_memory).get(bucket, [])], self.schemas)
             if not self.as_cell:
-                table: pa.Table = work(rows)
-                return table
+                return work(rows)
             try:
                 made = work(rows)
             except (RecdfError, TypeError) as error:

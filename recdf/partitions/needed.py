@@ -255,7 +255,7 @@ class NeededOfFiles(Needed):
         likes = [self.sources[role].as_pandas(heads[role].select(self.keys)) for role in roles]
         # `evaluate` also leaves out empty frames.
         likes = [like for like in likes if len(like)] or likes[:1]
-        frame: pd.DataFrame = keys.to_pandas()
+        frame = keys.to_pandas()
         source = self.sources[roles[0]]
         # pandas would read the integers of periods as dates, and UUIDs as bytes.
         for name in (source.periods.keys() | source.uuids) & {*frame.columns}:

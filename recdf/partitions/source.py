@@ -17,10 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, kind_of
+from ..evaluation.dtypes import without_dictionary
 from ..evaluation.storage import local_path, plain_path
 from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import is_view
+from ..inputs.ids import TEXTS
 from ..inputs.list_cells import is_list
 from ..inputs.machine import Sizes, each, n_threads, rows_at_a_time
 
@@ -200,9 +202,7 @@ class Source:
         self.note(column, name)
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        return cast(column, self.schema.field(name).type, name, self.role)
+        return cast(without_dictionary(column), self.schema.field(name).type, name, self.role)
 
     def _add_categories(self, name: str, values: pa.Array) -> None:
         own = values.cast(self.schema.field(name).type)
@@ -213,7 +213,7 @@ class Source:
         """Return columns in the dtypes that pandas would give them if it read all files at once."""
         found = {}
         for name in table.column_names:
-            kind, column = self.files_schema.field(name).type, labels_as(table[name], None)
+            kind, column = self.files_schema.field(name).type, without_dictionary(table[name])
             if pa.types.is_dictionary(kind):
                 values = self.categories.get(name, pa.array([], self.schema.field(name).type))
                 places = pc.index_in(column, values).combine_chunks()
@@ -249,8 +249,7 @@ def _renamed(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
 
 def frame_of_arrow(table: pa.Table) -> pd.DataFrame:
     """Return a frame that shares the table's memory and keeps integers beside nulls exact."""
-    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
-    return frame
+    return table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
 
 
 def _files(path: Any, role: str) -> list[str]:
@@ -308,14 +307,6 @@ def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
     return {name: one for name, (one,) in found.items() if one is not None}
 
 
-def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
-    """Return labels without a dictionary, in the type that all parts share. With None they keep
-    their own type."""
-    if pa.types.is_dictionary(labels.type):
-        labels = labels.cast(labels.type.value_type)
-    return labels if kind is None else labels.cast(kind)
-
-
 # -------------------------------------------------------------------------------------------
 # files that are read whole
 
@@ -329,7 +320,6 @@ COPIED_ROWS = 2**15
 # When files are read whole, ids that are strings stay positions in the dictionary of their row
 # group.
 POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
-TEXT = (pa.string(), pa.large_string())
 
 
 class _RowGroups(NamedTuple):
@@ -398,7 +388,7 @@ class _WholeColumn:
                 if is_id and pa.types.is_integer(self.kind):
                     dtype = narrowest(statistics, dtype)
                 self.array = np.empty(source.n_rows, dtype)
-        elif is_id and self.kind in TEXT:
+        elif is_id and self.kind in TEXTS:
             # Writers give up a dictionary that grows beyond about 1 MB, and then store the strings
             # one by one. Positions take up to three bytes per row, so a larger column must hold
             # strings.
@@ -415,8 +405,8 @@ class _WholeColumn:
         if not stored:
             return [pa.repeat(pa.scalar(known[self.name], self.kind), group.n_rows)]
         # Positions in a dictionary are read only where there is an array for them.
-        texts = [there] if array is not None and self.kind in TEXT else []
-        if is_list(self.kind) and self.kind.value_type in TEXT:
+        texts = [there] if array is not None and self.kind in TEXTS else []
+        if is_list(self.kind) and self.kind.value_type in TEXTS:
             texts = [path for path in self.places[group.file] if path.startswith(f"{there}.")]
         how = {"columns": [there], "use_threads": False}
         with pq.ParquetFile(
@@ -473,7 +463,7 @@ class _WholeColumn:
         if array is not None and in_array and chunks:
             for chunk in chunks:
                 source.note(chunk, self.name)
-            whole = _one_dictionary(chunks, array) if self.kind in TEXT else pa.array(array)
+            whole = _one_dictionary(chunks, array) if self.kind in TEXTS else pa.array(array)
             return pa.chunked_array([whole])
         if is_list(self.kind) and len({chunk.type for chunk in chunks}) == 1:
             return pa.chunked_array(chunks)  # of positions, where the items are texts

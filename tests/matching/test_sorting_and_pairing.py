@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from recdf.inputs.machine import Sizes, sized
 from recdf.inputs.sorting import (
     alike,
-    at,
     offsets,
     order_of_codes,
     rank_within,
@@ -31,12 +30,6 @@ def test_spans_and_offsets(ranges):
     length = np.array([n for _, n in ranges], dtype=np.int64)
     assert spans(start, length).tolist() == [a + i for a, n in ranges for i in range(n)]
     assert offsets(length).tolist() == [sum(length[:i]) for i in range(len(length) + 1)]
-
-
-def test_at():
-    values = np.arange(10)
-    assert at(values, slice(2, 4)).base is values
-    assert at(values, np.array([7, 7, 0])).tolist() == [7, 7, 0]
 
 
 @pytest.mark.parametrize("n", [1, 2**12, 2**12 + 1, 2**16, 2**16 + 1, 2**20, 2**25])

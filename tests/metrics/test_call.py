@@ -86,7 +86,7 @@ breaks = ListMetric(at_work)  # not registered: tests of every metric would meet
 )
 def test_a_match_is_closed_when_a_metric_raises(work, monkeypatch):
     closed = []
-    monkeypatch.setattr(Matched, "close", lambda self: closed.append(self))
+    monkeypatch.setattr(Matched, "__exit__", lambda self, *error: closed.append(self))
     with pytest.raises(ZeroDivisionError):
         work()
     assert len(closed) == 1
@@ -116,7 +116,7 @@ def test_every_match_is_closed(work, matches, monkeypatch):
     monkeypatch.setattr(
         calling, "match", lambda *given, **more: made.append(real(*given, **more)) or made[-1]
     )
-    monkeypatch.setattr(Matched, "close", lambda self: closed.append(self))
+    monkeypatch.setattr(Matched, "__exit__", lambda self, *error: closed.append(self))
     work()
     assert len(made) >= matches
     assert {id(one) for one in made} == {id(one) for one in closed}

@@ -184,8 +184,7 @@ class Likeness:
         0."""
         matrix = self._numbers[0]
         length = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))[:, None]
-        unit: np.ndarray = np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
-        return unit
+        return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
 
     @cached_property
     def vectors(self) -> tuple[np.ndarray, int] | None:
@@ -243,8 +242,7 @@ class Likeness:
             either = size[a][:, :, None] + size[b][:, None]
             either -= both
             np.maximum(either, 1.0, out=either)  # two empty sets have nothing in common
-            similar: np.ndarray = np.divide(both, either, dtype=np.float64)
-            return similar
+            return np.divide(both, either, dtype=np.float64)
 
         return jaccard, 16, 4 * width
 
@@ -383,15 +381,12 @@ class LogCodes:
 
     def share(self, share_of: str) -> np.ndarray:
         """Return p(i): the share of the users who have item i, or of the interactions with it."""
-        found: np.ndarray = self.count(share_of) / max(self.total(share_of), 1)
-        return found
+        return self.count(share_of) / max(self.total(share_of), 1)
 
     def surprise(self, share_of: str) -> np.ndarray:
         """Return −log2 p(i); an item that is not in the log counts as if one user had it."""
-        found: np.ndarray = np.log2(max(self.total(share_of), 1)) - np.log2(
-            np.maximum(self.count(share_of), 1)
-        )
-        return found
+        least = np.maximum(self.count(share_of), 1)
+        return np.log2(max(self.total(share_of), 1)) - np.log2(least)
 
     def by_popularity(self, least_first: bool = False) -> np.ndarray:
         """Item codes of the log, most interactions first, or least; items with equally many are
@@ -448,8 +443,7 @@ class LogCodes:
         for low, high in pairwise([*run_heads([piece]).tolist(), len(one)]):
             a, b = one[low:high], two[low:high]
             both[low:high] = pair_within(users, start[a], n[a], users, start[b], n[b], n_users).n
-        found: np.ndarray = both / np.sqrt(np.maximum(n[one] * n[two], 1))
-        return found
+        return both / np.sqrt(np.maximum(n[one] * n[two], 1))
 
     def seen(self, item: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
         """Tell for each recommended row whether the log has its item for the list's user.

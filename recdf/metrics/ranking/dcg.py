@@ -177,9 +177,8 @@ def _mean_ndcg(
     whole, hits, n, true = lists.whole, lists.whole.hits, lists.n_true, lists.matched.true_lists
     discounted, ideal = _discounted(hits, gain, discount, log_base), true.ideal
     best = running(np.add, ideal.rank, _discounted(ideal, gain, discount, log_base))
-    end = np.append(np.cumsum(true.n_relevant), 0)
-    true_list = lists.matched.true_list
-    place = (end - np.append(true.n_relevant, 0) - 1)[true_list]  # of rank 0 in the ideal list
+    end = np.cumsum(true.n_relevant)
+    place = lists.matched.of_true(end - true.n_relevant) - 1  # of rank 0 in the ideal list
     at_end = ratio(whole.sum(discounted), ideal_dcg(whole, gain, discount, log_base))
     if average == "hits":
         upto = (
@@ -198,7 +197,7 @@ def _mean_ndcg(
     from_here = upto[end[ideal.list] - 1] - upto + parts
     near = hits.rank <= n[hits.list]
     counted = discounted[near] * from_here[place[hits.list[near]] + hits.rank[near]]
-    n_ranks = np.append(np.bincount(ideal.list, falls, len(true.n_relevant)), 0)[true_list]
+    n_ranks = lists.matched.of_true(np.bincount(ideal.list, falls, len(true.n_relevant)))
     longer = whole.n_pred > n + 1
     total = whole.sum(counted, hits.where(near)) + np.where(longer, at_end, 0.0)
     return ratio(total, np.where(n > 0, n_ranks + longer, 0))
@@ -386,9 +385,7 @@ def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> ndarray:
     whole, n, true = lists.whole, lists.n_true, lists.matched.true_lists
     hits, values = whole.hits, gain_values(gain, whole.hits.gain)
     possible = running(np.add, true.ideal.rank, np.maximum(gain_values(gain, true.ideal.gain), 1.0))
-    place = (np.append(np.cumsum(true.n_relevant) - true.n_relevant, 0) - 1)[
-        lists.matched.true_list
-    ]
+    place = lists.matched.of_true(np.cumsum(true.n_relevant) - true.n_relevant) - 1
     n_best = np.minimum(hits.rank, n[hits.list])
     missed = (
         possible[place[hits.list] + n_best]

@@ -32,8 +32,7 @@ def ranked_by(lists: Lists, tied: str) -> Lists:
     matched = lists.matched
     if tied == "ranked" or matched.tie_level is None:
         return lists
-    worst: Matched = lists.whole.once(_ranked_worst)
-    return worst.at(lists.cut)
+    return lists.whole.once(_ranked_worst).at(lists.k)
 
 
 def _ranked_worst(whole: Lists) -> Matched:
@@ -171,7 +170,7 @@ def _area_upto(limit: ndarray, larger: ndarray, equal: ndarray, lost: float) -> 
     """Integrate over misses up to the limit: a hit counts 0 before the `larger` ones and 1 after
     the `equal` ones."""
     within = np.clip(limit - larger, 0, equal)
-    beyond: ndarray = np.maximum(limit - larger - equal, 0)
+    beyond = np.maximum(limit - larger - equal, 0)
     return beyond if lost == 1 else beyond + within**2 / (2 * np.maximum(equal, 1))
 
 
@@ -367,7 +366,7 @@ def pair_accuracy(
                 "them out"
             )
         true, judged = lists.matched.true_lists, lists.judged
-        length, start = lists.n_judged, np.append(true.start[:-1], 0)[lists.matched.true_list]
+        length, start = lists.n_judged, lists.matched.of_true(true.start[:-1])
         of, rows = run_of(length), spans(start, length)
         gains = (true.gain > 0 if gain == "binary" else true.gain)[rows]
         rank = np.full(len(rows), np.inf)
@@ -381,7 +380,7 @@ def pair_accuracy(
     right, possible = n_hits * misses - misses_before(lists, tied), n_hits * misses
     if gain == "linear" and not lists.matched.true_lists.constant_gain:
         pairs = lists.whole.once(_of_hits)
-        wrong, equal, unequal = (one[lists.whole.hits.rank <= lists.cut] for one in pairs)
+        wrong, equal, unequal = (one[lists.whole.hits.rank <= lists.k] for one in pairs)
         right = right + lists.sum(unequal - wrong - equal * LOST[tied])
         possible = possible + lists.sum(unequal)
     return quotient(right, possible, pooled)
