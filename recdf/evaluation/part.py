@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy import ndarray
 
 from .. import errors
 from ..errors import DataError, RecdfError
@@ -89,10 +90,10 @@ class ListRows:
 
     keys: pd.DataFrame
     by: pd.DataFrame
-    list_by: np.ndarray
-    columns: Mapping[str, np.ndarray]
+    list_by: ndarray
+    columns: Mapping[str, ndarray]
     carried: Mapping[str, pd.Series] = field(default_factory=dict)
-    first: Mapping[str, np.ndarray] = field(default_factory=dict)
+    first: Mapping[str, ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.list_by)
@@ -114,7 +115,7 @@ class Measured:
     by: pd.DataFrame
     order: Order
     relevance_col: str | None
-    n_lists: np.ndarray
+    n_lists: ndarray
     moments: GroupMoments | None
     counts: Mapping[str, int]
     side_counts: Mapping[str, int]
@@ -218,8 +219,8 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         call.match_part(part.true, part.pred, part.by_values, part.whole, findings) as matched,
         Progress(len(call.requests), "evaluate") as progress,
     ):
-        columns: dict[str, np.ndarray] = {}
-        undefined: list[np.ndarray] = []
+        columns: dict[str, ndarray] = {}
+        undefined: list[ndarray] = []
         for request in call.per_list if len(matched) else []:
             for name, values in defined_values(matched, request, options).items():
                 columns[name] = settle_undefined(values, request, options)
@@ -389,7 +390,7 @@ def nullable(values: pd.Series) -> pd.Series:
 
 
 def _refuse_changes(
-    values: pd.Series, rows: np.ndarray, heads: np.ndarray, matched: Matched, known: np.ndarray
+    values: pd.Series, rows: ndarray, heads: ndarray, matched: Matched, known: ndarray
 ) -> None:
     """Raise if a list has two different values; a null beside a value counts as two."""
     code = label_codes(values, f"pred[{values.name!r}]")[0][rows]

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import ColumnError, DataError, OptionError, kind_of
 from ..inputs.constraints import (
@@ -380,7 +381,7 @@ def reduced(
     spec: Mapping[str, Any],
     confidence: float,
     units: Sequence[str],
-    weights: np.ndarray | None,
+    weights: ndarray | None,
     against: pd.DataFrame | None,
 ) -> pd.DataFrame:
     """Return a row for each group, metric and statistic; `against` has the values of the
@@ -397,7 +398,7 @@ def reduced(
             own = np.minimum(own, k) if how.weight_by == "shown" and k is not None else own
             weight = own if weights is None else own * weights
 
-        def of(values: Any, name: str = name, weight: np.ndarray | None = weight) -> pd.DataFrame:
+        def of(values: Any, name: str = name, weight: ndarray | None = weight) -> pd.DataFrame:
             plain = per_user.assign(**{name: values})
             return means(plain, by, [name], spec, confidence, units, weight)
 
@@ -444,13 +445,13 @@ def _of_base(
 def _resampled(
     per_user: pd.DataFrame,
     by: list[str],
-    x: np.ndarray,
+    x: ndarray,
     units: Sequence[str],
     stat: Stat,
     how: ListReduction,
     confidence: float,
     varies: pd.Series,
-) -> np.ndarray:
+) -> ndarray:
     """Return value, standard error and percentile interval of a statistic in each group."""
     group, labels = groups_of(per_user, by)
     unit = unit_codes(per_user, units, sort=True) if units else None

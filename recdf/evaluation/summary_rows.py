@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
 
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import encode
@@ -54,7 +55,7 @@ class ItemGroups:
         moments = [one + two for one, two in zip(self.moments, other.moments, strict=True)]
         return ItemGroups(self.labels, self.columns, moments, added(self.counts, other.counts))
 
-    def column(self, position: np.ndarray) -> pd.Series:
+    def column(self, position: ndarray) -> pd.Series:
         """Return the labels of groups at some positions, null for -1, in a dtype that keeps
         integers."""
         names = self.labels
@@ -65,7 +66,7 @@ class ItemGroups:
         return names.reindex(position).reset_index(drop=True)
 
 
-def within(matched: Matched, keep: np.ndarray) -> Matched:
+def within(matched: Matched, keep: ndarray) -> Matched:
     """Return the same lists beside only those rows of `true` that are to be kept, by their
     places."""
     pool = matched.pool
@@ -124,7 +125,7 @@ def without_group(matched: Matched, item_by: str) -> dict[str, int]:
     return {f"true_without_{item_by}": int(np.count_nonzero(length == 0))}
 
 
-def population_within(matched: Matched, part: Matched, options: Options) -> np.ndarray:
+def population_within(matched: Matched, part: Matched, options: Options) -> ndarray:
     """Tell for each list whether it would be in the population if `true` had only the rows of
     `part`."""
     rule = options.population.rule
@@ -180,7 +181,7 @@ def summary_table(
 
 def exposure_rows(
     counts: Callable[[int | None, int], Counts],
-    n_lists: np.ndarray,
+    n_lists: ndarray,
     requests: Sequence[Request],
     options: Options,
 ) -> pd.DataFrame | None:
@@ -262,11 +263,11 @@ class ExposureSums:
 
     labels: Mapping[Role, pa.Array]
     over: Mapping[str, Over]
-    sums: Mapping[SumKey, np.ndarray]
+    sums: Mapping[SumKey, ndarray]
 
     def __add__(self, other: ExposureSums) -> ExposureSums:
         labels: dict[Role, pa.Array] = {}
-        places: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        places: dict[str, tuple[ndarray, ndarray]] = {}
         for role in self.labels:  # distinct values of both, in order of first appearance
             one, two = self.labels[role], other.labels[role]
             same = one.type == two.type
@@ -275,7 +276,7 @@ class ExposureSums:
             at = both.indices.to_numpy()
             labels[role], places[role] = both.dictionary, (at[: len(one)], at[len(one) :])
         over = {**self.over, **other.over}
-        sums: dict[SumKey, np.ndarray] = {}
+        sums: dict[SumKey, ndarray] = {}
         for key in dict.fromkeys([*self.sums, *other.sums]):
             about: Any = over[key.name]
             given = [(i, one.sums[key]) for i, one in enumerate((self, other)) if key in one.sums]
@@ -303,7 +304,7 @@ def exposure_sums(
         "pred": label_array(pred_item.take(matched.rows(codes["pred"][1]))),
     }
     over: dict[str, Over] = {}
-    sums: dict[SumKey, np.ndarray] = {}
+    sums: dict[SumKey, ndarray] = {}
     needed_at: dict[int | None, dict[str, tuple[Sum, Request]]] = {}  # by k, each once
     for request in requests:
         for one in request.sums:
@@ -328,7 +329,7 @@ def exposure_sums(
     return ExposureSums(labels, over, sums)
 
 
-def distinct_items(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+def distinct_items(item: ndarray, n_items: int) -> tuple[ndarray, ndarray]:
     """Return the distinct item codes, and one place of each."""
     place = np.full(n_items, -1, np.int64)
     place[item] = np.arange(len(item))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import ColumnError, NullKeyError
 from ..inputs.ids import check_labels
@@ -37,21 +38,21 @@ class GroupMoments:
     since the lists are not independent.
     """
 
-    rows: np.ndarray
-    undefined: np.ndarray
-    sums: np.ndarray
+    rows: ndarray
+    undefined: ndarray
+    sums: ndarray
     weighted: bool
-    se: np.ndarray | None = None
-    units: np.ndarray | None = None
+    se: ndarray | None = None
+    units: ndarray | None = None
 
     @classmethod
     def of(
         cls,
-        columns: Iterable[np.ndarray],
-        group: np.ndarray,
+        columns: Iterable[ndarray],
+        group: ndarray,
         n_groups: int,
-        weight: np.ndarray | None = None,
-        undefined: Iterable[np.ndarray] | None = None,
+        weight: ndarray | None = None,
+        undefined: Iterable[ndarray] | None = None,
     ) -> GroupMoments:
         """Compute the moments of each column (NaN: no value) in each group; `weight` is that of
         each list. `undefined` are the same columns, with NaN for each list that is undefined,
@@ -61,7 +62,7 @@ class GroupMoments:
         rows, given, found = np.bincount(group, minlength=n_groups), iter(columns), []
         at_once = max(1, sizes().moment_cells // max(1, len(group))) if n_groups == 1 else 1
 
-        def sums(x: np.ndarray) -> np.ndarray:
+        def sums(x: ndarray) -> ndarray:
             return (
                 exact_sums(x)[:, None] if n_groups == 1 else exact_sums(x[0], group, n_groups)[None]
             )
@@ -98,12 +99,12 @@ class GroupMoments:
         return cls(rows, missing, of_groups, w is not None)
 
     @property
-    def n(self) -> np.ndarray:
+    def n(self) -> ndarray:
         """The number of lists with a value."""
         return np.asarray(self.sums[0])
 
     @property
-    def squares(self) -> np.ndarray:
+    def squares(self) -> ndarray:
         """The sums of the squared differences from the mean of the group."""
         return np.asarray(self.sums[2])
 
@@ -116,7 +117,7 @@ class GroupMoments:
         undefined = self.undefined + other.undefined
         return replace(self, rows=self.rows + other.rows, undefined=undefined, sums=sums)
 
-    def _around(self, mean: np.ndarray) -> np.ndarray:
+    def _around(self, mean: ndarray) -> ndarray:
         """Return the sums, those of differences from this mean."""
         n, total, squares, mass, mass_squares, first, second = self.sums
         moved = np.nan_to_num(mean - total / mass)
@@ -124,13 +125,13 @@ class GroupMoments:
         squares, first = squares + moved**2 * mass, first - moved * mass_squares
         return np.array([n, total, squares, mass, mass_squares, first, second])
 
-    def take(self, groups: np.ndarray) -> GroupMoments:
+    def take(self, groups: ndarray) -> GroupMoments:
         """Return the moments of some groups."""
         se, units = (one if one is None else one[groups] for one in (self.se, self.units))
         rows, undefined, sums = self.rows[groups], self.undefined[groups], self.sums[:, groups]
         return GroupMoments(rows, undefined, sums, self.weighted, se, units)
 
-    def statistics(self, confidence: float) -> dict[str, np.ndarray]:
+    def statistics(self, confidence: float) -> dict[str, ndarray]:
         """Return the columns of the summary that follow from the moments.
 
         Values that are all equal, or one unit, tell nothing of the error: it is null. Below 100
@@ -155,7 +156,7 @@ class GroupMoments:
         return found | ({"n_effective": effective} if self.weighted else {})
 
 
-def mean_errors(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mean_errors(sums: ndarray) -> tuple[ndarray, ndarray]:
     """Return the standard error of the mean of independent values, and the number of equal ones."""
     n, _, _, mass, mass_squares, _, second = sums
     with undefined_is_nan():
@@ -164,12 +165,12 @@ def mean_errors(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def clustered(
-    columns: Iterable[np.ndarray],
-    group: np.ndarray,
-    unit: np.ndarray,
+    columns: Iterable[ndarray],
+    group: ndarray,
+    unit: ndarray,
     moments: GroupMoments,
-    weight: np.ndarray | None = None,
-) -> tuple[GroupMoments, np.ndarray]:
+    weight: ndarray | None = None,
+) -> tuple[GroupMoments, ndarray]:
     """Return the moments with standard errors that hold where the lists of a unit are alike, and
     the number of units.
 
@@ -182,11 +183,11 @@ def clustered(
 
 
 def moments_of_units(
-    columns: Iterable[np.ndarray],
-    group: np.ndarray,
-    unit: np.ndarray,
+    columns: Iterable[ndarray],
+    group: ndarray,
+    unit: ndarray,
     n_groups: int,
-    weight: np.ndarray | None,
+    weight: ndarray | None,
 ) -> list[GroupMoments]:
     """Return the moments of each column over units, each with the mean of its lists, and with their
     weight."""
@@ -206,7 +207,7 @@ def moments_of_units(
 
 def with_unit_errors(
     moments: GroupMoments, of_units: Sequence[GroupMoments]
-) -> tuple[GroupMoments, np.ndarray]:
+) -> tuple[GroupMoments, ndarray]:
     """Return the moments with the standard errors of those of units, and the number of units."""
     sums = np.concatenate([one.sums for one in of_units], axis=2)
     se, units = mean_errors(sums)
@@ -219,7 +220,7 @@ OF_WEIGHTS = ("n_effective",)  # columns of the summary that only weighted means
 SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
 
 
-def groups_of(per_user: pd.DataFrame, by: list[str]) -> tuple[np.ndarray, pd.DataFrame]:
+def groups_of(per_user: pd.DataFrame, by: list[str]) -> tuple[ndarray, pd.DataFrame]:
     """Return the group of each row, and the labels of the groups in order of first appearance."""
     if not by:
         return np.zeros(len(per_user), np.int64), pd.DataFrame(index=range(1))
@@ -235,13 +236,13 @@ def means(
     spec: Mapping[str, Any],
     confidence: float,
     units: Sequence[str] = (),
-    weights: np.ndarray | None = None,
+    weights: ndarray | None = None,
 ) -> pd.DataFrame:
     """Return the mean and the interval of some columns in each group of rows."""
     group, labels = groups_of(per_user, by)
     n_groups = len(labels)
 
-    def columns() -> Iterator[np.ndarray]:
+    def columns() -> Iterator[ndarray]:
         return (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
 
     moments = GroupMoments.of(columns(), group, n_groups, weights)
@@ -252,7 +253,7 @@ def means(
     return mean_table(labels, names, moments, spec, confidence).assign(n_users=n_users.ravel())
 
 
-def unit_codes(per_user: pd.DataFrame, units: Sequence[str], sort: bool = False) -> np.ndarray:
+def unit_codes(per_user: pd.DataFrame, units: Sequence[str], sort: bool = False) -> ndarray:
     """Return a code for the unit of each row, in the order of the units' ids if they are to be
     sorted."""
     for name in units:

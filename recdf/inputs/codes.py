@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
 
 from ..errors import ColumnError, DataError, IdTypeError, NullKeyError, examples
 from .frames import column
@@ -41,14 +42,14 @@ class Coded:
     `table`.
     """
 
-    values: np.ndarray
+    values: ndarray
     low: int = 0
-    table: np.ndarray | None = None
+    table: ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
+    def __getitem__(self, rows: slice) -> ndarray:
         codes = self.values[rows]
         if codes.dtype == np.int16:  # a difference may not fit into it
             codes = codes.astype(np.int32)
@@ -57,11 +58,11 @@ class Coded:
             codes = np.subtract(codes, codes.dtype.type(self.low), out=out, casting="unsafe")
         return codes.astype(np.int32, copy=False) if self.table is None else self.table.take(codes)
 
-    def mapped(self, table: np.ndarray) -> Coded:
+    def mapped(self, table: ndarray) -> Coded:
         """Replace each code by table[code]."""
         return Coded(self.values, self.low, table if self.table is None else table.take(self.table))
 
-    def all(self) -> np.ndarray:
+    def all(self) -> ndarray:
         return self[:]
 
     @classmethod
@@ -81,14 +82,14 @@ class IdCodes:
     columns: list[Coded]
     n: int
     labels: Any = None
-    _rank: np.ndarray | None = field(default=None, repr=False)
+    _rank: ndarray | None = field(default=None, repr=False)
 
     @property
-    def codes(self) -> list[np.ndarray]:
+    def codes(self) -> list[ndarray]:
         """All codes of each column, as arrays."""
         return [column.all() for column in self.columns]
 
-    def rank(self) -> np.ndarray | None:
+    def rank(self) -> ndarray | None:
         """Position of each code in the order of the ids' values; None where that is the code
         itself."""
         if self.labels is not None and self._rank is None:
@@ -201,7 +202,7 @@ def _encode_values(arrays: list[Any]) -> IdCodes:
     return _encode_hashed(arrays) if hashed else encode_integers(arrays)
 
 
-def encode_integers(arrays: list[np.ndarray]) -> IdCodes:
+def encode_integers(arrays: list[ndarray]) -> IdCodes:
     """Code integer arrays together, which are all signed or all unsigned.
 
     Where their range is small, the code is value - smallest value.
@@ -214,7 +215,7 @@ def encode_integers(arrays: list[np.ndarray]) -> IdCodes:
     return _encode_hashed(arrays)
 
 
-def _encode_hashed(arrays: list[np.ndarray]) -> IdCodes:
+def _encode_hashed(arrays: list[ndarray]) -> IdCodes:
     codes, labels = pd.factorize(np.concatenate(arrays))
     parts = np.split(codes.astype(np.int32), np.cumsum([len(array) for array in arrays])[:-1])
     return IdCodes([Coded(part) for part in parts], len(labels), labels)
@@ -239,7 +240,7 @@ def _encode_arrow(arrays: list[pa.ChunkedArray]) -> IdCodes:
     )
     table = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32)
     table, above = np.append(table, np.int32(-1)), 0  # -1, which stands for null, reads the last
-    parts: list[list[np.ndarray]] = [[] for _ in arrays]
+    parts: list[list[ndarray]] = [[] for _ in arrays]
     for (number, _), one, own in zip(pieces, encoded, dictionaries, strict=True):
         positions = pa.chunked_array([chunk.indices for chunk in one.chunks])
         if positions.null_count:  # `fill_null` would copy other arrays too
@@ -275,7 +276,7 @@ class CodeColumn(Protocol):
     then."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice, /) -> np.ndarray: ...
+    def __getitem__(self, rows: slice, /) -> ndarray: ...
 
 
 def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, pd.DataFrame]:
@@ -416,10 +417,10 @@ class _Strings(NamedTuple):
     column: int
     first: int
     length: int
-    edges: np.ndarray
+    edges: ndarray
     data: Any
 
-    def tails(self) -> np.ndarray:
+    def tails(self) -> ndarray:
         """The last eight bytes of each string as one integer; where there are fewer, the first ones
         are zeros."""
         n, begin = len(self.edges) - 1, int(self.edges[0]) + max(self.length - 8, 0)
@@ -427,10 +428,10 @@ class _Strings(NamedTuple):
         data = np.frombuffer(self.data, np.uint8)[begin : begin + n_bytes]
         if len(data) < n_bytes:  # the last word reaches beyond the end of the buffer
             data = np.append(data, np.zeros(n_bytes - len(data), np.uint8))
-        words: np.ndarray = np.ndarray((n,), "<u8", data, strides=(self.length,))
+        words: ndarray = ndarray((n,), "<u8", data, strides=(self.length,))
         return words << np.uint64(8 * max(8 - self.length, 0))
 
-    def form(self) -> tuple[np.ndarray, bytes] | None:
+    def form(self) -> tuple[ndarray, bytes] | None:
         """Return the bits that are set in all last bytes, in some of them, and beside digits above
         9; and the bytes before. None for strings that differ in length or in the bytes before."""
         edges, length = self.edges, self.length
@@ -446,7 +447,7 @@ class _Strings(NamedTuple):
         return np.array([np.bitwise_and.reduce(tails), *some]), before[0].tobytes()
 
 
-def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[np.ndarray] | None:
+def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[ndarray] | None:
     """Return the numbers of the strings of several columns as integers, or None if the strings are
     not of this form."""
     if _digits(_strings([column[: sizes().first_rows] for column in columns])) is None:

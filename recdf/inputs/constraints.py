@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import OptionError, closest, kind_of
 
@@ -274,7 +275,7 @@ Ids = (
     pd.DataFrame
     | pd.Series
     | pd.Index
-    | np.ndarray
+    | ndarray
     | list[Any]
     | tuple[Any, ...]
     | set[Any]
@@ -284,7 +285,7 @@ Ids = (
 
 # Features of items: columns of `items`, a frame indexed by item, or a function of positions in
 # `items`.
-Features = str | list[str] | Rows | pd.Series | Callable[[np.ndarray, np.ndarray], np.ndarray]
+Features = str | list[str] | Rows | pd.Series | Callable[[ndarray, ndarray], ndarray]
 
 PopulationRule = Literal["true", "pred", "both", "all"]
 Ties = Literal["item_desc", "item_asc", "row", "worst", "raise"]

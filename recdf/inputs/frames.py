@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_arrow, as_series
@@ -92,7 +93,7 @@ def as_frame(
             f"; pass rd.logs.{made}({role}, users=..., items=...) with the labels of its users "
             "and items"
         )
-    elif isinstance(data, list | tuple | np.ndarray):
+    elif isinstance(data, list | tuple | ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(getattr(data, "index", None), pd.MultiIndex):
         hint = f"; its index holds the ids: pass {role}.reset_index()"
@@ -431,7 +432,7 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
     return closest(name, known)
 
 
-def read_numbers(series: pd.Series, where: str) -> np.ndarray:
+def read_numbers(series: pd.Series, where: str) -> ndarray:
     """Return float64 (NaN for null), or int64 or uint64 for integers without nulls, which stay
     exact."""
     dtype = series.dtype
@@ -462,7 +463,7 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
 EXACT = 2**53
 
 
-def read_order(series: pd.Series, where: str) -> np.ndarray:
+def read_order(series: pd.Series, where: str) -> ndarray:
     """Return numbers that have the order of a column's values, with NaN for null.
 
     They are mostly the values themselves, as `read_numbers` returns them. But float64 would make
@@ -487,12 +488,12 @@ def read_order(series: pd.Series, where: str) -> np.ndarray:
     return places
 
 
-def float_column(frame: pd.DataFrame, name: Any, role: str) -> np.ndarray:
+def float_column(frame: pd.DataFrame, name: Any, role: str) -> ndarray:
     """Read a column of numbers as float64, with NaN for null."""
     return read_numbers(column(frame, name, role), f"{role}[{name!r}]").astype(np.float64)
 
 
-def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
+def read_values(frame: pd.DataFrame, name: str, role: str) -> ndarray:
     """Read a column of values: finite numbers, in the unit of the caller."""
     values = float_column(frame, name, role)
     bad = ~np.isfinite(values)

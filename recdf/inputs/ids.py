@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
 
 from ..errors import IdTypeError, examples
 
@@ -35,13 +36,13 @@ class IdColumn:
     where: str
     kind: str
     values: Any
-    null: np.ndarray | None = None
+    null: ndarray | None = None
     dictionary: IdColumn | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: np.ndarray) -> IdColumn:
+    def take(self, rows: ndarray) -> IdColumn:
         null = None if self.null is None else self.null[rows]
         taken = (
             _take_chunks(self.values, rows)
@@ -50,7 +51,7 @@ class IdColumn:
         )
         return IdColumn(self.where, self.kind, taken, null, self.dictionary)
 
-    def changes(self, part: slice) -> np.ndarray:
+    def changes(self, part: slice) -> ndarray:
         """Tell for each row of `part` but the first whether its id differs from that of the row
         before it.
 
@@ -63,7 +64,7 @@ class IdColumn:
         values = self.values[part]
         return np.asarray(values[1:] != values[:-1], dtype=bool)
 
-    def show(self, rows: np.ndarray) -> list[Any]:
+    def show(self, rows: ndarray) -> list[Any]:
         """Return the ids at a few rows as Python objects, for messages."""
         some = self.take(np.asarray(rows, dtype=np.int64))
         if some.dictionary is not None:
@@ -75,7 +76,7 @@ class IdColumn:
         return list(some.values.tolist())
 
 
-def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
+def _take_chunks(array: pa.ChunkedArray, rows: ndarray) -> pa.ChunkedArray:
     """Take rows, chunk by chunk. Arrow would join all chunks, which may hold more strings than fit
     into one."""
     if array.num_chunks == 1:
@@ -95,7 +96,7 @@ def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
     return found if order is None else found.take(pa.array(np.argsort(order)))
 
 
-def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
+def take_rows(series: pd.Series, rows: ndarray) -> pd.Series:
     """Take some rows of a column, with a new index and in its dtype."""
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype) or (
@@ -192,7 +193,7 @@ def check_labels(series: pd.Series, where: str) -> pd.Series:
     return series
 
 
-def _arrow_texts(values: Sequence[Any] | np.ndarray, where: str) -> pa.Array:
+def _arrow_texts(values: Sequence[Any] | ndarray, where: str) -> pa.Array:
     """Return texts beside nulls in a dtype of Arrow, or raise where one has lone surrogates."""
     try:
         return pa.array(values, type=pa.large_string(), from_pandas=True)
@@ -217,7 +218,7 @@ def refuse_nested(dtype: Any, where: str) -> None:
         )
 
 
-def _dictionary_ids(where: str, positions: np.ndarray, categories: IdColumn) -> IdColumn:
+def _dictionary_ids(where: str, positions: ndarray, categories: IdColumn) -> IdColumn:
     null = positions < 0
     if categories.null is not None:
         null |= categories.null[positions]
@@ -229,7 +230,7 @@ def _plain_labels(series: pd.Series, where: str) -> IdColumn:
     return _dictionary_ids(where, codes, IdColumn(where, "label", np.asarray(labels, dtype=object)))
 
 
-def label_codes(series: pd.Series, where: str, *, sort: bool = False) -> tuple[np.ndarray, Any]:
+def label_codes(series: pd.Series, where: str, *, sort: bool = False) -> tuple[ndarray, Any]:
     """Return a number for each value that is equal for equal values, and the value of each number;
     -1 for null."""
     refuse_nested(series.dtype, where)
@@ -257,7 +258,7 @@ def is_nested(dtype: Any) -> bool:
     return nested or "view<" in str(kind) or "interval" in str(kind)
 
 
-def _nulls(series: pd.Series) -> np.ndarray | None:
+def _nulls(series: pd.Series) -> ndarray | None:
     if isinstance(series.dtype, pd.ArrowDtype) and not as_arrow(series).null_count:
         return None  # without an array of bools
     null = series.isna().to_numpy(dtype=bool)
@@ -340,7 +341,7 @@ def _object_ids(series: pd.Series, where: str) -> IdColumn:
 
 
 def _labels_of_one_type(
-    values: np.ndarray, present: np.ndarray, null: np.ndarray | None, where: str
+    values: ndarray, present: ndarray, null: ndarray | None, where: str
 ) -> IdColumn:
     """Return ids that are hashable objects of one type."""
     kinds = set(map(type, present))

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
 
 from ..errors import (
     ColumnError,
@@ -34,15 +35,13 @@ from .ids import TEXTS, IdColumn, as_arrow, read_ids, take_rows
 from .options import as_columns
 from .sorting import run_of
 
-LISTS = (list, tuple, np.ndarray, Set)
+LISTS = (list, tuple, ndarray, Set)
 ORDERS = ("score", "rank")  # what orders `pred` by default
 PLAIN_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"  # as it is plainly written
 ITEM_SEPARATORS = (",", "|", ";", " ")  # of items in one text, as files have them
 TEXTS_SEEN = 200  # texts that are looked at
 
-FlatLists = tuple[
-    np.ndarray, pd.Series
-]  # the number of items of each row, and the items of all rows
+FlatLists = tuple[ndarray, pd.Series]  # the number of items of each row, and the items of all rows
 
 
 def is_list(kind: Any) -> bool:
@@ -272,7 +271,7 @@ def _flat(column: Any, like: pd.Series, where: str) -> FlatLists:
     return _lengths(column), _series(items, like)
 
 
-def _lengths(lists: Any) -> np.ndarray:
+def _lengths(lists: Any) -> ndarray:
     """Return the number of values of each list; a null has none."""
     return pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
 
@@ -286,7 +285,7 @@ def _series(items: Any, like: pd.Series) -> pd.Series:
     )
 
 
-def split_texts(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
+def split_texts(texts: Any, sep: str) -> tuple[ndarray, Any]:
     """Split texts of items: return how many items each has, and all of them. A blank stands for any
     white space.
 
@@ -514,7 +513,7 @@ def from_top_k(
     return frame.assign(score=score[there])
 
 
-def _labelled(places: np.ndarray, labels: Any, name: str, n: int | None = None) -> Any:
+def _labelled(places: ndarray, labels: Any, name: str, n: int | None = None) -> Any:
     """Return the labels at some places, or the places if there are none."""
     if labels is None:
         return places

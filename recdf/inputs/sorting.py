@@ -21,6 +21,7 @@ from math import frexp, inf, ldexp
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
 
 from .machine import sizes
 
@@ -31,7 +32,7 @@ PACKED_BITS = 63
 COUNTED_BITS = 12
 
 
-def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
+def stable_order(keys: Sequence[ndarray]) -> ndarray:
     """Return row numbers (int64) in ascending order of `keys`, the first key first.
 
     The keys are arrays of integers of any width, or of floats without NaN.
@@ -43,7 +44,7 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
         | key 1 | key 2 | place of the row |
     """
     n, rows = len(keys[0]), sizes().sorted_rows
-    order: np.ndarray | None = None
+    order: ndarray | None = None
     left = [key for key in keys if len(key) and key.min() < key.max()]
     place_bits = max(n - 1, 0).bit_length()
     while left:
@@ -68,26 +69,26 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
     return np.arange(n) if order is None else order
 
 
-def _bits(key: np.ndarray) -> int:
+def _bits(key: ndarray) -> int:
     """Return how many bits tell the values of a key apart."""
     if key.dtype.kind not in "iub":
         return PACKED_BITS + 1
     return (int(key.max()) - int(key.min())).bit_length()
 
 
-def ascends(key: np.ndarray) -> bool:
+def ascends(key: ndarray) -> bool:
     """Tell whether no value is smaller than the one before it."""
     return len(key) < 2 or bool((key[1:] >= key[:-1]).all())
 
 
-def equal_runs(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def equal_runs(*keys: ndarray) -> tuple[ndarray, ndarray]:
     """Return for each entry where its run of equal keys begins, and how many entries that has."""
     heads = run_heads(keys)
     length = np.diff(np.append(heads, len(keys[0])))
     return np.repeat(heads, length), np.repeat(length, length)
 
 
-def run_heads(keys: Sequence[np.ndarray]) -> np.ndarray:
+def run_heads(keys: Sequence[ndarray]) -> ndarray:
     """Return the rows that differ in some key from the row before them, and the first row."""
     n = len(keys[0])
     head = np.zeros(n, bool)
@@ -97,14 +98,14 @@ def run_heads(keys: Sequence[np.ndarray]) -> np.ndarray:
     return np.flatnonzero(head)
 
 
-def distinct(numbers: np.ndarray) -> np.ndarray:
+def distinct(numbers: ndarray) -> ndarray:
     """Return the distinct numbers in ascending order. `np.unique` of numpy 2.4 takes 20 s for 5
     million integers."""
     ascending = np.sort(numbers, axis=None)
     return ascending.take(run_heads([ascending]))
 
 
-def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
+def dense_codes(keys: Sequence[ndarray]) -> tuple[ndarray, int]:
     """Number the distinct rows of several keys from 0 in sorted order; return codes (int32) and how
     many there are.
 
@@ -128,7 +129,7 @@ def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
 # -- within lists
 
 
-def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
+def spans(start: ndarray, length: ndarray) -> ndarray:
     """Concatenate the ranges start[i] .. start[i] + length[i] - 1."""
     before = np.cumsum(length) - length
     total = int(length.sum())
@@ -137,26 +138,26 @@ def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
     return rows
 
 
-def run_of(length: np.ndarray) -> np.ndarray:
+def run_of(length: ndarray) -> ndarray:
     """Return for each entry of runs of these lengths the number of its run."""
     return np.repeat(np.arange(len(length)), length)
 
 
-def place_in_run(length: np.ndarray) -> np.ndarray:
+def place_in_run(length: ndarray) -> ndarray:
     """Return for each entry of runs of these lengths its place in the run, from 0."""
     number = np.arange(int(length.sum()))
     number -= np.repeat(np.cumsum(length) - length, length)
     return number
 
 
-def offsets(length: np.ndarray) -> np.ndarray:
+def offsets(length: ndarray) -> ndarray:
     """Return where consecutive lists of these lengths start, and where the last one ends."""
     start = np.zeros(len(length) + 1, np.int64)
     np.cumsum(length, out=start[1:])
     return start
 
 
-def order_of_codes(codes: np.ndarray, n: int) -> np.ndarray:
+def order_of_codes(codes: ndarray, n: int) -> ndarray:
     """Return the positions that sort integers from 0 to n - 1; equal integers keep their order."""
     if n <= 2**COUNTED_BITS:
         order = pc.sort_indices(pa.array(codes)).to_numpy()
@@ -171,8 +172,8 @@ def order_of_codes(codes: np.ndarray, n: int) -> np.ndarray:
 
 
 def rank_within(
-    key: np.ndarray, start: np.ndarray, descending: bool = False
-) -> tuple[np.ndarray, np.ndarray] | None:
+    key: ndarray, start: ndarray, descending: bool = False
+) -> tuple[ndarray, ndarray] | None:
     """Return the places that order each list by `key` (int64, uint64 or float64), and `key` in that
     order.
 
@@ -211,7 +212,7 @@ def rank_within(
     return packed, ordered
 
 
-def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray | None:
+def _falls(key: ndarray, heads: ndarray, beyond: np.ufunc) -> ndarray | None:
     """Tell for each row but the last whether it must come after the next row of its list; None if
     no row must."""
     falls = beyond(key[:-1], key[1:])
@@ -221,7 +222,7 @@ def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray |
     return falls if falls.any() else None
 
 
-def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarray:
+def _as_integers(key: ndarray, place_bits: int, descending: bool) -> ndarray:
     """Return int64 numbers that sort as `key` does; their lowest bits, those set in `place_bits`,
     are free.
 
@@ -236,7 +237,7 @@ def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarr
     else:
         low, high = int(key.min()), int(key.max())
         if (high - low + 1) * (place_bits + 1) <= 2**63:
-            above_low: np.ndarray = (
+            above_low: ndarray = (
                 key.dtype.type(high) - key if descending else key - key.dtype.type(low)
             )
             narrow = above_low.view(np.int64)
@@ -251,7 +252,7 @@ def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarr
     return whole
 
 
-def sort_within(key: np.ndarray, start: np.ndarray) -> None:
+def sort_within(key: ndarray, start: ndarray) -> None:
     """Sort int64 numbers within each list, in place. The number 2**63 - 1 may occur only as a
     list's largest."""
     length = np.diff(start)
@@ -271,23 +272,23 @@ def sort_within(key: np.ndarray, start: np.ndarray) -> None:
         key[spans(start[lists], length[lists])] = matrix[inside]
 
 
-def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
+def windows(values: ndarray, start: ndarray, width: int) -> ndarray:
     """Copy values[start[i]:start[i] + width] into row i; cells past the end of `values` hold
     arbitrary numbers."""
     last = len(values) - width
     # A view in which the `width` values from each position on are one item, so that they are copied
     # as a whole.
-    window: np.ndarray = np.ndarray(
+    window: ndarray = ndarray(
         last + 1, f"V{values.itemsize * width}", values, strides=values.strides
     )
-    rows: np.ndarray = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
+    rows: ndarray = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
     over = np.flatnonzero(start > last)
     if len(over):
         rows[over] = values.take(start[over, None] + np.arange(width), mode="clip")
     return rows
 
 
-def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
+def alike(*length: ndarray) -> Iterator[ndarray]:
     """Yield list numbers in groups of similar length: none is over twice as long as another, or all
     have at most 1 row.
 
@@ -319,9 +320,7 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
 SCALED_ABOVE = 2.0**900
 
 
-def exact_sums(
-    values: np.ndarray, group: np.ndarray | None = None, n_groups: int = 1
-) -> np.ndarray:
+def exact_sums(values: ndarray, group: ndarray | None = None, n_groups: int = 1) -> ndarray:
     """Sum the values of each group; `group` has the number of each value's group, from 0 to
     n_groups - 1.
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, RecdfError, examples
 from .codes import known_ids
@@ -50,8 +51,8 @@ class ReadRows:
     keys: list[IdColumn]
     by: list[IdColumn]
     item: IdColumn
-    number: np.ndarray | None
-    row: np.ndarray | None
+    number: ndarray | None
+    row: ndarray | None
     counts: dict[str, int]
     descending: bool = True
     number_col: str | None = None
@@ -59,7 +60,7 @@ class ReadRows:
     def __len__(self) -> int:
         return len(self.item)
 
-    def frame_rows(self, rows: np.ndarray) -> np.ndarray:
+    def frame_rows(self, rows: ndarray) -> ndarray:
         """Return the positions in `frame` of some rows of the table."""
         return rows if self.row is None else self.row.take(rows)
 
@@ -72,7 +73,7 @@ N_EXAMPLES = 5
 OfRow = Literal["relevance", "propensity", "weight", "score", "rank", "id"]
 
 
-def _null_numbers(values: np.ndarray) -> np.ndarray:
+def _null_numbers(values: ndarray) -> ndarray:
     # The minimum is NaN if any number is, and it needs no array.
     some = values.dtype.kind == "f" and len(values) > 0 and np.isnan(values.min())
     return np.isnan(values) if some else np.zeros(0, bool)
@@ -103,7 +104,7 @@ class RowRule:
     of: OfRow
     breaks: str
     what: str
-    bad: Callable[[np.ndarray], np.ndarray] = _null_numbers
+    bad: Callable[[ndarray], ndarray] = _null_numbers
     option: Literal["nan_score", "null_keys", "not_judged"] | None = None
     hint: str = ""
 
@@ -185,11 +186,11 @@ class Broken(NamedTuple):
 
     rule: RowRule
     where: str  # the column as messages name it, such as pred['score']
-    rows: np.ndarray
-    some: np.ndarray | tuple[()] = ()
+    rows: ndarray
+    some: ndarray | tuple[()] = ()
 
 
-def broken(of: OfRow, values: np.ndarray, where: str) -> list[Broken]:
+def broken(of: OfRow, values: ndarray, where: str) -> list[Broken]:
     """Return the rules for values of a kind that some of these values break."""
     found = [(rule, rule.bad(values)) for rule in ROW_RULES.values() if rule.of == of]
     return [Broken(rule, where, rows, values[rows]) for rule, rows in found if rows.any()]
@@ -238,7 +239,7 @@ class BrokenRows:
 
 def rows_refused_or_dropped(
     found: Sequence[Broken], n_rows: int, options: Options
-) -> tuple[BrokenRows, np.ndarray | None]:
+) -> tuple[BrokenRows, ndarray | None]:
     """Return what is wrong with some rows, and which of them to drop; None if there is none."""
     counts = {
         (rule.breaks, where): Count(
@@ -265,7 +266,7 @@ def read_rows(
     frame: pd.DataFrame,
     role: str,
     options: Options,
-    number: np.ndarray | None = None,
+    number: ndarray | None = None,
     by: Sequence[str] = (),
     found: Sequence[Broken] = (),
     findings: dict[str, BrokenRows] | None = None,
@@ -368,7 +369,7 @@ def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
     return found
 
 
-def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
+def read_weights(values: pd.Series, where: str, options: Options) -> ndarray:
     """Read the weights of lists that stand beside `true`, and raise for those that are no
     weights."""
     numbers = read_numbers(values, where).astype(np.float64)
@@ -377,7 +378,7 @@ def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
     return numbers
 
 
-def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarray:
+def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> ndarray:
     """Read relevances as given. If a column that was only found by its name holds no numbers, the
     error says so."""
     try:
@@ -390,7 +391,7 @@ def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarr
         ) from None
 
 
-def gains(relevance: np.ndarray, options: Options) -> np.ndarray:
+def gains(relevance: ndarray, options: Options) -> ndarray:
     """Return the gains of relevances: a row below `min_relevance` is judged and not relevant, so
     its gain is 0.
 
@@ -444,7 +445,7 @@ def read_pred(
 ) -> ReadRows:
     """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
     name, of, convention = order["column"], order["by"], options.convention
-    number: np.ndarray | None = None
+    number: ndarray | None = None
     found: list[Broken] = []
     if name is not None and of != "row":
         number = read_order(column(frame, name, role), f"{role}[{name!r}]")
@@ -462,7 +463,7 @@ def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[IdC
     return frame, [known_ids(frame, "users", name) for name in user_cols]
 
 
-def raw_ratings(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarray:
+def raw_ratings(table: ReadRows, rows: ndarray, options: Options) -> ndarray:
     """Read the relevance of rows of `true` as given, whatever `min_relevance` is."""
     if table.number_col is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
@@ -470,7 +471,7 @@ def raw_ratings(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarr
     return numbers.take(table.frame_rows(rows))
 
 
-def raw_scores(table: ReadRows, rows: np.ndarray) -> np.ndarray:
+def raw_scores(table: ReadRows, rows: ndarray) -> ndarray:
     """Read the scores of rows of `pred`."""
     if table.number_col is None or not table.descending:
         raise OptionError("needs ⟦+score_col=⟧ (the predicted rating in pred)")

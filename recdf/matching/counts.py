@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
+from numpy import ndarray
 
 from ..errors import OptionError
 from ..inputs.sorting import exact_sums, offsets, order_of_codes, spans
@@ -30,13 +31,13 @@ class Sum(NamedTuple):
     """A sum over lists: its name, the function that counts it, and the items that it is about."""
 
     name: str
-    counted: Callable[[ListCounts], np.ndarray]
+    counted: Callable[[ListCounts], ndarray]
     over: Over = "pred"
 
 
-def _per_item(meaning: str) -> cached_property[np.ndarray]:
+def _per_item(meaning: str) -> cached_property[ndarray]:
     """Return an attribute of `Counts` that holds the sum of the same name."""
-    made: cached_property[np.ndarray] = cached_property(lambda counts: counts._sum(made.attrname))
+    made: cached_property[ndarray] = cached_property(lambda counts: counts._sum(made.attrname))
     made.__doc__ = meaning
     return made
 
@@ -53,7 +54,7 @@ class Counts:
         k: int,
         sides: Sides,
         n_items: int,
-        sums: Mapping[str, np.ndarray],
+        sums: Mapping[str, ndarray],
         has_true: bool = True,
     ) -> None:
         self.k, self.sides, self.n_items = k, sides, n_items
@@ -61,8 +62,8 @@ class Counts:
         self._has_true = has_true
 
     def summed(
-        self, name: str, count: Callable[[ListCounts], np.ndarray], over: Over = "pred"
-    ) -> np.ndarray:
+        self, name: str, count: Callable[[ListCounts], ndarray], over: Over = "pred"
+    ) -> ndarray:
         """Return the sum over these lists that `count` computes; it is computed once and kept by
         its name.
 
@@ -74,13 +75,13 @@ class Counts:
             self.sums[name] = self._counted(Sum(name, count, over))
         return self.sums[name]
 
-    def _counted(self, one: Sum) -> np.ndarray:
+    def _counted(self, one: Sum) -> ndarray:
         raise OptionError(
             f"reads the sum {one.name!r}, which it does not name in ⟦+sums=⟧, so that it was not "
             "added up over the parts of files; name it, or use evaluate"
         )
 
-    def _sum(self, name: str) -> np.ndarray:
+    def _sum(self, name: str) -> ndarray:
         return self.summed(*SUMS[name])
 
     @property
@@ -109,12 +110,12 @@ class Counts:
     had = _per_item("In how many lists the log has each item for the user of the list.")
     new = _per_item("How often each item was shown to a user for whom the log does not have it.")
 
-    def exposure(self, discount: str = "log", p: float = 0.85) -> np.ndarray:
+    def exposure(self, discount: str = "log", p: float = 0.85) -> ndarray:
         """Rank-discounted exposure of each item: Σ 1 / log2(rank + 1), Σ p^(rank − 1), or `shown`
         without discount."""
         return self.summed(*exposure_sum(discount, p)).astype(np.float64)
 
-    def by_user_group(self, one: Sum) -> Mapping[str, np.ndarray]:
+    def by_user_group(self, one: Sum) -> Mapping[str, ndarray]:
         """Return a sum that is counted apart for each group of users, by the name of the group."""
         before = one.name + ":"
         return {
@@ -147,46 +148,44 @@ class ListCounts(Counts):
         # Lists are sorted by `by` value, so that a binary search finds those of one value.
         self.by, self.mine = by, np.arange(*np.searchsorted(matched.list_by, [by, by + 1]))
 
-    def among(self, of_list: Callable[[Lists], np.ndarray]) -> np.ndarray:
+    def among(self, of_list: Callable[[Lists], ndarray]) -> ndarray:
         """Return the places of the entries of these lists, where `of_list` gives the list of every
         entry. Entries stand list after list, as `pred` has them: not always by `by` value."""
         place, start = self.lists.once(_places_by_value, of_list)
         return place[start[self.by] : start[self.by + 1]]
 
-    def _counted(self, one: Sum) -> np.ndarray:
+    def _counted(self, one: Sum) -> ndarray:
         return one.counted(self)
 
-    def by_user_group(self, one: Sum) -> Mapping[str, np.ndarray]:
+    def by_user_group(self, one: Sum) -> Mapping[str, ndarray]:
         return self.summed(*one)  # type: ignore[return-value]
 
     @cached_property
-    def n_shown(self) -> np.ndarray:
+    def n_shown(self) -> ndarray:
         """Number of items that each list shows."""
         return self.lists.n_shown[self.mine]
 
     @cached_property
-    def places(self) -> np.ndarray:
+    def places(self) -> ndarray:
         """Places, among the recommended rows, of the rows within the first k of these lists."""
         return spans(self.matched.start[self.mine], self.n_shown)
 
     @cached_property
-    def rank(self) -> np.ndarray:
+    def rank(self) -> ndarray:
         """Rank at each place."""
         return self.places - np.repeat(self.matched.start[self.mine], self.n_shown) + 1
 
     @cached_property
-    def item(self) -> np.ndarray:
+    def item(self) -> ndarray:
         """Item code at each place."""
         return self.matched.item.take(self.places)
 
-    def per_item(self, weights: np.ndarray) -> np.ndarray:
+    def per_item(self, weights: ndarray) -> ndarray:
         """Sum the weights, one per place, by item."""
         return exact_sums(weights, self.item, self.n_items)
 
 
-def _places_by_value(
-    lists: Lists, of_list: Callable[[Lists], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
+def _places_by_value(lists: Lists, of_list: Callable[[Lists], ndarray]) -> tuple[ndarray, ndarray]:
     """Sort the places of entries by the `by` values of their lists, once for all values, and return
     where each value starts."""
     n_by = len(lists.matched.by)
@@ -194,7 +193,7 @@ def _places_by_value(
     return order_of_codes(value, n_by), offsets(np.bincount(value, minlength=n_by))
 
 
-def list_of_hits(lists: Lists) -> np.ndarray:
+def list_of_hits(lists: Lists) -> ndarray:
     """Return the list of every hit."""
     return lists.hits.list
 
@@ -217,7 +216,7 @@ LIST_ATTRIBUTES = (
 # sums
 
 
-def _lists_with(counts: ListCounts) -> np.ndarray:
+def _lists_with(counts: ListCounts) -> ndarray:
     repeat = counts.matched.pred_lists.repeat
     if not len(repeat):
         return counts.shown
@@ -226,20 +225,20 @@ def _lists_with(counts: ListCounts) -> np.ndarray:
     )
 
 
-def _hits(counts: ListCounts) -> np.ndarray:
+def _hits(counts: ListCounts) -> ndarray:
     hits = counts.lists.hits
     mine = hits.place[counts.among(list_of_hits)]
     return np.bincount(counts.matched.item[mine], minlength=counts.n_items)
 
 
-def _relevant_counts(counts: ListCounts) -> np.ndarray:
+def _relevant_counts(counts: ListCounts) -> ndarray:
     true, listed = counts.matched.true_lists, counts.matched.true_list[counts.mine]
     listed = listed[listed >= 0]
     rows = spans(true.start[listed], true.n_relevant[listed])  # relevant rows come first
     return np.bincount(true.item[rows], minlength=counts.n_items)
 
 
-def discount_at(discount: str, p: float, rank: np.ndarray) -> np.ndarray:
+def discount_at(discount: str, p: float, rank: ndarray) -> ndarray:
     """Weight of each rank: 1 / log2(rank + 1) for "log", 1 / rank for "reciprocal", p^(rank − 1)
     for "geometric", 1 for "none"."""
     if discount == "log":
@@ -249,7 +248,7 @@ def discount_at(discount: str, p: float, rank: np.ndarray) -> np.ndarray:
     return p ** (rank - 1.0) if discount == "geometric" else np.ones(len(rank))
 
 
-def _discounted_exposure(discount: str, p: float, counts: ListCounts) -> np.ndarray:
+def _discounted_exposure(discount: str, p: float, counts: ListCounts) -> ndarray:
     return counts.per_item(discount_at(discount, p, counts.rank))
 
 
@@ -277,18 +276,18 @@ def user_group_sums(column: str) -> tuple[Sum, Sum]:
 
 
 def _by_user_groups(
-    column: str, count: Callable[[ListCounts, np.ndarray], np.ndarray], counts: ListCounts
+    column: str, count: Callable[[ListCounts, ndarray], ndarray], counts: ListCounts
 ) -> Any:
     names, group = counts.matched.user_groups(column)
     mine = group[counts.mine]
     return {str(name): count(counts, mine == g) for g, name in enumerate(names)}
 
 
-def _shown_to(counts: ListCounts, some: np.ndarray) -> np.ndarray:
+def _shown_to(counts: ListCounts, some: ndarray) -> ndarray:
     return np.bincount(counts.item[np.repeat(some, counts.n_shown)], minlength=counts.n_items)
 
 
-def _had_by(counts: ListCounts, some: np.ndarray | slice = slice(None)) -> np.ndarray:
+def _had_by(counts: ListCounts, some: ndarray | slice = slice(None)) -> ndarray:
     log = counts.sides.log
     users = log.list_user[counts.mine[some]]
     n_of_user = np.bincount(users[users >= 0], minlength=len(log.pairs[0]) - 1)

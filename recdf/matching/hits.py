@@ -12,9 +12,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 
-def ratio(above: Any, below: Any) -> np.ndarray:
+def ratio(above: Any, below: Any) -> ndarray:
     """Return above / below; it is NaN (undefined) where below is 0."""
     undefined = np.equal(below, 0)
     return np.asarray(
@@ -28,7 +29,7 @@ def quotient(above: Any, below: Any, pooled: bool) -> Any:
     return (above, below) if pooled else ratio(above, below)
 
 
-def running(ufunc: np.ufunc, number: np.ndarray, values: np.ndarray) -> np.ndarray:
+def running(ufunc: np.ufunc, number: ndarray, values: ndarray) -> ndarray:
     """Accumulate the values of each list in their order by `np.add` or `np.multiply`; `number`
     counts them from 1.
 
@@ -40,7 +41,7 @@ def running(ufunc: np.ufunc, number: np.ndarray, values: np.ndarray) -> np.ndarr
     return found
 
 
-def in_turn(number: np.ndarray) -> Iterator[np.ndarray]:
+def in_turn(number: ndarray) -> Iterator[ndarray]:
     """Give the places of the first entries of all lists, then of their second ones, and so on."""
     place = np.flatnonzero(number == 1)
     length = np.diff(np.append(place, len(number)))
@@ -54,17 +55,17 @@ def in_turn(number: np.ndarray) -> Iterator[np.ndarray]:
 class HitArrays(NamedTuple):
     """The arrays of `Hits`, one entry per hit."""
 
-    list: np.ndarray
-    rank: np.ndarray
-    gain: np.ndarray
-    number: np.ndarray
-    place: np.ndarray
-    true_place: np.ndarray
+    list: ndarray
+    rank: ndarray
+    gain: ndarray
+    number: ndarray
+    place: ndarray
+    true_place: ndarray
 
 
-def _array(meaning: str) -> cached_property[np.ndarray]:
+def _array(meaning: str) -> cached_property[ndarray]:
     """Return an attribute of `Hits` that holds the array of the same name."""
-    made: cached_property[np.ndarray] = cached_property(lambda hits: hits._entries(made.attrname))
+    made: cached_property[ndarray] = cached_property(lambda hits: hits._entries(made.attrname))
     made.__doc__ = meaning
     return made
 
@@ -72,13 +73,13 @@ def _array(meaning: str) -> cached_property[np.ndarray]:
 class Hits:
     """Recommended items that `true` judges: arrays with one entry per item, in list order."""
 
-    def __init__(self, arrays: HitArrays | Hits, rows: np.ndarray | None = None) -> None:
+    def __init__(self, arrays: HitArrays | Hits, rows: ndarray | None = None) -> None:
         """Take all entries of the arrays, or only the entries at `rows`."""
         self._arrays, self._rows = arrays, rows
-        self._known: dict[Any, np.ndarray] = {}
-        self._sums: dict[Any, dict[int, np.ndarray]] = {}
+        self._known: dict[Any, ndarray] = {}
+        self._sums: dict[Any, dict[int, ndarray]] = {}
 
-    def _entries(self, name: str) -> np.ndarray:
+    def _entries(self, name: str) -> ndarray:
         values = getattr(self._arrays, name)
         return values if self._rows is None else values.take(self._rows)
 
@@ -97,11 +98,11 @@ class Hits:
     @classmethod
     def of(
         cls,
-        list: np.ndarray,
-        rank: np.ndarray,
-        gain: np.ndarray,
-        place: np.ndarray,
-        true_place: np.ndarray,
+        list: ndarray,
+        rank: ndarray,
+        gain: ndarray,
+        place: ndarray,
+        true_place: ndarray,
     ) -> Hits:
         """Make hits from arrays in list order, and number them within each list."""
         heads = np.flatnonzero(np.append(True, list[1:] != list[:-1])[: len(list)])
@@ -109,11 +110,11 @@ class Hits:
         number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
         return cls(HitArrays(list, rank, gain, number, place, true_place))
 
-    def where(self, keep: np.ndarray) -> Hits:
+    def where(self, keep: ndarray) -> Hits:
         """Keep the entries where `keep` is true."""
         return self if keep.all() else Hits(self, np.flatnonzero(keep))
 
-    def numbered(self, keep: np.ndarray) -> Hits:
+    def numbered(self, keep: ndarray) -> Hits:
         """Keep the entries where `keep` is true, and number them anew within each list."""
         kept = self.where(keep)
         return (
@@ -122,7 +123,7 @@ class Hits:
             else Hits.of(kept.list, kept.rank, kept.gain, kept.place, kept.true_place)
         )
 
-    def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
+    def from_all(self, value: Callable[..., ndarray], *args: Any) -> ndarray:
         """Compute value(hits, *args) over the hits of the whole lists, and return it for these
         hits.
 
@@ -142,7 +143,7 @@ class Hits:
         parts: dict[tuple[int, int], Hits],
         value: Callable[..., Any],
         *args: Any,
-    ) -> np.ndarray:
+    ) -> ndarray:
         """Sum value(hits, *args) over the ranks up to `cut` of each list; callers share one
         read-only array.
 

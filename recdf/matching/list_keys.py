@@ -20,6 +20,7 @@ from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import IdTypeError
 from ..inputs.codes import CodeColumn, Coded, encode_keys, first_rows
@@ -32,16 +33,16 @@ from ..inputs.true_and_pred import ReadRows
 NO_BY = pd.DataFrame(index=range(1))  # without `by`, there is one recommender without a name
 
 
-def key_run_heads(columns: Sequence[IdColumn]) -> np.ndarray | None:
+def key_run_heads(columns: Sequence[IdColumn]) -> ndarray | None:
     """Return the first row of each run of equal keys; None where runs are so short that they save
     no work."""
     n = len(columns[0])
 
-    def changes(first: int) -> np.ndarray:
+    def changes(first: int) -> ndarray:
         part = slice(first, first + sizes().key_rows + 1)
         return np.logical_or.reduce([ids.changes(part) for ids in columns])
 
-    def heads(first: int) -> np.ndarray:
+    def heads(first: int) -> ndarray:
         return np.flatnonzero(changes(first)) + (first + 1)
 
     first_part = changes(0)
@@ -52,12 +53,12 @@ def key_run_heads(columns: Sequence[IdColumn]) -> np.ndarray | None:
     return rows if 4 * len(rows) <= 3 * n else None
 
 
-def at_heads(columns: Sequence[IdColumn], heads: np.ndarray | None) -> list[IdColumn]:
+def at_heads(columns: Sequence[IdColumn], heads: ndarray | None) -> list[IdColumn]:
     return list(columns) if heads is None else [ids.take(heads) for ids in columns]
 
 
 def encode_by(
-    table: ReadRows, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
+    table: ReadRows, heads: ndarray | None, names: list[str], known: pd.DataFrame | None
 ) -> tuple[Coded | None, pd.DataFrame]:
     """Return the code of the `by` value of each row (or run of rows), and the labels of the codes.
 
@@ -103,12 +104,12 @@ class ListCodes:
     by: Coded | None
     n_by: int
     n_keys: int
-    inside: np.ndarray | None
+    inside: ndarray | None
 
     def __len__(self) -> int:
         return len(self.key)
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
+    def __getitem__(self, rows: slice) -> ndarray:
         key = code = self.key[rows]
         if self.by is not None:
             by = self.by[rows]
@@ -122,7 +123,7 @@ class ListCodes:
         )
 
 
-def split_codes(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, np.ndarray]:
+def split_codes(codes: ndarray, n_keys: int, n_by: int) -> tuple[ndarray, ndarray]:
     """Split list codes into their `by` codes and key codes."""
     if n_by == 1:
         return np.zeros_like(codes), codes
@@ -130,7 +131,7 @@ def split_codes(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, 
     return by, codes - by * n_keys
 
 
-def place_of(lists: np.ndarray, codes: np.ndarray, n_codes: int) -> np.ndarray:
+def place_of(lists: ndarray, codes: ndarray, n_codes: int) -> ndarray:
     """Return where each code (below n_codes) stands among `lists`, which hold each of them once."""
     if n_codes > 16 * (len(lists) + len(codes)):  # a lookup table by code would be large
         return np.asarray(pd.Index(lists).get_indexer(codes))
@@ -140,9 +141,9 @@ def place_of(lists: np.ndarray, codes: np.ndarray, n_codes: int) -> np.ndarray:
 
 
 def key_frame(
-    key: np.ndarray,
+    key: ndarray,
     n_keys: int,
-    sources: dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]],
+    sources: dict[str, tuple[pd.DataFrame, ndarray, ndarray]],
     options: Options,
 ) -> pd.DataFrame:
     """Return the labels of the lists' keys, in the dtype of the frame that the population is taken
@@ -183,7 +184,7 @@ def key_frame(
     return key_labels(pd.concat(tables, ignore_index=True), names, row_of[key])
 
 
-def key_labels(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:
+def key_labels(frame: pd.DataFrame, names: list[str], rows: ndarray) -> pd.DataFrame:
     """Take some rows of some columns, with a new index. It goes by column, since frame[names] would
     copy all rows."""
     labels = pd.DataFrame(
@@ -210,13 +211,13 @@ class Block:
     values of its rows.
     """
 
-    code: np.ndarray
-    start: np.ndarray
-    row: slice | np.ndarray
-    columns: list[np.ndarray]
+    code: ndarray
+    start: ndarray
+    row: slice | ndarray
+    columns: list[ndarray]
 
     @property
-    def first(self) -> np.ndarray:
+    def first(self) -> ndarray:
         """The first row of each list."""
         heads = self.start[:-1]
         return heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
@@ -243,7 +244,7 @@ class Blocks:
 
 def list_blocks(
     code: CodeColumn,
-    heads: np.ndarray | None,
+    heads: ndarray | None,
     n_rows: int,
     n_codes: int,
     columns: Sequence[CodeColumn],
@@ -309,7 +310,7 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
         row = np.empty(len(code), np.int32)
         low = np.empty(len(code), np.uint16 if shift <= 16 else np.int64)  # low bits of each code
 
-        def deal(first: int) -> np.ndarray:
+        def deal(first: int) -> ndarray:
             part = slice(first, min(first + chunk, len(code)))
             codes = code[part]
             high = codes >> shift
@@ -351,17 +352,17 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
     return Blocks(n_blocks, groups) if n_blocks > 1 else Blocks(1, lambda: [[whole]])
 
 
-def _at_runs(array: np.ndarray, runs: np.ndarray) -> np.ndarray:
+def _at_runs(array: ndarray, runs: ndarray) -> ndarray:
     """Join the parts of an array from the first to the second of each pair of places."""
     return np.concatenate([array[a:z] for a, z in runs.tolist()])
 
 
 def _sorted(
-    rows: np.ndarray | None,
-    codes: np.ndarray,
+    rows: ndarray | None,
+    codes: ndarray,
     n_codes: int,
     first_code: int,
-    values: list[np.ndarray],
+    values: list[ndarray],
 ) -> Block:
     """Make a block of some rows (None: all) from their values and codes; a code counts from
     `first_code`."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import DataError, OptionError
 from ..inputs.sorting import distinct, exact_sums, rank_within
@@ -50,15 +51,15 @@ class Matched:
 
     keys: pd.DataFrame
     by: pd.DataFrame
-    list_by: np.ndarray
-    n_true: np.ndarray
-    n_pred: np.ndarray
-    start: np.ndarray
+    list_by: ndarray
+    n_true: ndarray
+    n_pred: ndarray
+    start: ndarray
     pred_lists: PredLists
-    true_list: np.ndarray
+    true_list: ndarray
     true_lists: TrueLists
     pool: Hits
-    repeats: tuple[np.ndarray, np.ndarray]
+    repeats: tuple[ndarray, ndarray]
     n_items: int
     counts: Mapping[str, int]
     side_counts: Mapping[str, int]
@@ -66,19 +67,19 @@ class Matched:
     overlap: Overlap
     sides: Sides
     frames: tuple[pd.DataFrame, pd.DataFrame]
-    first: Mapping[str, np.ndarray] = field(default_factory=dict)
+    first: Mapping[str, ndarray] = field(default_factory=dict)
     relevance_col: str | None = None
     judged_only: bool = False
     has_true: bool = True
     repeats_kept: bool = False
     untied: bool = False
-    n_excluded: Callable[[np.ndarray], np.ndarray] | None = None
+    n_excluded: Callable[[ndarray], ndarray] | None = None
     values: Values | None = None
-    weight: np.ndarray | None = None
-    item_weights: np.ndarray | None = None
+    weight: ndarray | None = None
+    item_weights: ndarray | None = None
     rating: Rating | None = None
-    responses: Callable[[str], np.ndarray | None] = lambda name: None
-    user_groups: Callable[[str], tuple[pd.Index, np.ndarray]] = lambda name: (
+    responses: Callable[[str], ndarray | None] = lambda name: None
+    user_groups: Callable[[str], tuple[pd.Index, ndarray]] = lambda name: (
         pd.Index([]),
         np.empty(0, np.int64),
     )
@@ -88,7 +89,7 @@ class Matched:
         return len(self.list_by)
 
     @property
-    def item(self) -> np.ndarray:
+    def item(self) -> ndarray:
         """Item code of each recommended row."""
         return self.pred_lists.item
 
@@ -97,12 +98,12 @@ class Matched:
         """Whether the places of recommended rows are their positions in `pred`."""
         return self.pred_lists.as_given
 
-    def rows(self, places: np.ndarray) -> np.ndarray:
+    def rows(self, places: ndarray) -> ndarray:
         """Return the positions in `pred` of the rows at some places."""
         return self.pred_lists.rows(places)
 
     @property
-    def tie_level(self) -> np.ndarray | None:
+    def tie_level(self) -> ndarray | None:
         """A number per recommended row that is equal for equal scores of a list; None without
         ties."""
         return None if self.untied else self.pred_lists.level
@@ -126,7 +127,7 @@ class Matched:
         """The lists cut after rank k; None keeps them whole."""
         return self.derived(("lists", k), lambda: Lists(self, k))
 
-    def of_true(self, values: np.ndarray) -> np.ndarray:
+    def of_true(self, values: ndarray) -> ndarray:
         """Return for each list the value of its list of `true`, 0 where `true` has none."""
         return np.append(values, 0).take(self.true_list)
 
@@ -142,7 +143,7 @@ class Matched:
         return self._derived[key]
 
     def beside(
-        self, pool: Hits, true_lists: TrueLists | None = None, rows: np.ndarray | None = None
+        self, pool: Hits, true_lists: TrueLists | None = None, rows: ndarray | None = None
     ) -> Matched:
         """Return these lists with another pool; `true_lists`, if given, are the rows of `true` at
         `rows`."""
@@ -150,7 +151,7 @@ class Matched:
             return replace(self, pool=pool)
         values, rating, responses = self.values, self.rating, self.responses
 
-        def of_rows(name: str) -> np.ndarray | None:
+        def of_rows(name: str) -> ndarray | None:
             found = responses(name)
             return None if found is None else found[rows]
 
@@ -180,7 +181,7 @@ def _one(hits: Hits) -> float:
     return 1.0
 
 
-def _seen(lists: Lists) -> np.ndarray:
+def _seen(lists: Lists) -> ndarray:
     return lists.sides.log.seen(lists.matched.item, lists.matched.start, lists.n_pred)
 
 
@@ -220,17 +221,17 @@ class Lists:
         return known[key]
 
     @property
-    def seen(self) -> np.ndarray:
+    def seen(self) -> ndarray:
         """Tell for each recommended row whether the log has its item for the list's user."""
         return self.whole.once_of_pred(_seen)
 
     @cached_property
-    def n_shown(self) -> np.ndarray:
+    def n_shown(self) -> ndarray:
         """Number of recommended items among the first k."""
         return np.minimum(self.n_pred, self.k)
 
     @cached_property
-    def n_judged(self) -> np.ndarray:
+    def n_judged(self) -> ndarray:
         """Number of rows of `true` that judge an item of each list, as relevant or not."""
         return self.matched.of_true(self.matched.true_lists.n_judged)
 
@@ -263,12 +264,12 @@ class Lists:
         return self.matched.pool.where(self.matched.pool.rank <= self.k)
 
     @property
-    def n_hits(self) -> np.ndarray:
+    def n_hits(self) -> ndarray:
         """Number of hits of each list."""
         return self.sum_hits(_one)
 
     @cached_property
-    def first_rank(self) -> np.ndarray:
+    def first_rank(self) -> ndarray:
         """Rank of the first hit of each list, infinite without one."""
         if self is not self.whole:
             rank = self.whole.first_rank
@@ -277,7 +278,7 @@ class Lists:
         rank[hits.list[::-1]] = hits.rank[::-1]  # of equal lists the last entry stays
         return rank
 
-    def sum_hits(self, value: Callable[..., Any], *args: Any) -> np.ndarray:
+    def sum_hits(self, value: Callable[..., Any], *args: Any) -> ndarray:
         """Sum value(hits, *args) per list; `value` returns one number per hit that does not depend
         on k.
 
@@ -287,7 +288,7 @@ class Lists:
         between = self.matched.derived("hits between two cut-offs", dict)
         return self.matched.hits.sum_upto(self.k, len(self), between, value, *args)
 
-    def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
+    def sum(self, values: ndarray, over: Hits | None = None) -> ndarray:
         """Sum one value per hit (or per entry of `over`) for each list."""
         entries = self.hits if over is None else over
         # Where there are no entries, bincount returns integers.
@@ -295,7 +296,7 @@ class Lists:
             np.float64, copy=False
         )
 
-    def sum_shown(self, values: np.ndarray) -> np.ndarray:
+    def sum_shown(self, values: ndarray) -> ndarray:
         """Sum over the items shown of each list; `values` has one number per recommended row of the
         whole lists."""
         start = self.matched.start
@@ -307,7 +308,7 @@ class Lists:
         total[order] = np.add.reduceat(np.append(values, 0.0), edges)[::2]
         return np.where(self.n_shown > 0, total, 0.0)
 
-    def mean_shown(self, per_item: np.ndarray, divisor: str = "shown") -> np.ndarray:
+    def mean_shown(self, per_item: ndarray, divisor: str = "shown") -> ndarray:
         """Mean over the items shown of each list; `per_item` has one number per item code.
 
         The divisor is the number of items shown (`divisor="shown"`), or else k.
@@ -315,15 +316,15 @@ class Lists:
         total = self.sum_shown(per_item[self.matched.item])
         return ratio(total, self.n_shown if divisor == "shown" else self.k)
 
-    def sum_true(self, values: np.ndarray) -> np.ndarray:
+    def sum_true(self, values: ndarray) -> ndarray:
         """Sum over the relevant items of each list; `values` has one number per row of `true`."""
         lists = self.matched.true_lists
         total = exact_sums(np.where(lists.gain > 0, values, 0.0), lists.key, len(lists.start) - 1)
         return self.matched.of_true(total)
 
     def sum_ideal(
-        self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None
-    ) -> np.ndarray:
+        self, value: Callable[..., ndarray], *args: Any, gain: ndarray | None = None
+    ) -> ndarray:
         """Sum value(entries, *args) over the ideal list of each list: its relevant items, best
         first, cut at k.
 
@@ -344,9 +345,7 @@ class Lists:
             total = ideal.sum_upto(self.k, len(lists.n_relevant), {}, value, *args)
         return self.matched.of_true(total)
 
-    def sum_best(
-        self, worth: np.ndarray, value: Callable[..., np.ndarray], *args: Any
-    ) -> np.ndarray:
+    def sum_best(self, worth: ndarray, value: Callable[..., ndarray], *args: Any) -> ndarray:
         """Sum value(entries, *args) over the min(k, n_true) relevant items of each list with the
         largest worth.
 
@@ -359,7 +358,7 @@ class Lists:
         return self.sum_ideal(value, *args, gain=worth if ranked is None else ranked[1])
 
     @cached_property
-    def n_candidates(self) -> np.ndarray:
+    def n_candidates(self) -> ndarray:
         """Number of items that could have been shown: the judged items with `judged_only`, else the
         catalogue."""
         matched = self.matched

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import encode, encode_keys, first_rows
@@ -274,7 +275,7 @@ class _Steps:
             user_groups=cache(partial(user_groups_of, labels, users, options)),
         )
 
-    def _lists_of_population(self) -> np.ndarray:
+    def _lists_of_population(self) -> ndarray:
         """Return the codes of the lists of the population, sorted by their `by` value."""
         base, code, n_keys, rule = (
             self.population,
@@ -282,7 +283,7 @@ class _Steps:
             self.n_keys,
             self.options.population.rule,
         )
-        lists: np.ndarray = (np.arange(self.n_by)[:, None] * n_keys + base).ravel()
+        lists: ndarray = (np.arange(self.n_by)[:, None] * n_keys + base).ravel()
         if rule == "both":
             lists = lists[np.isin(lists, code)]
         if rule in ("pred", "all"):
@@ -301,7 +302,7 @@ class _Steps:
         agree = np.flatnonzero(of_by.all()[list_by] == place[key])
         return lists.take(agree)
 
-    def _labels(self, key: np.ndarray) -> pd.DataFrame:
+    def _labels(self, key: ndarray) -> pd.DataFrame:
         """Return the labels of each list's key, in the dtype of the frame that the population is
         taken from."""
         true, pred = self.true_lists, self.pred_lists
@@ -315,12 +316,10 @@ class _Steps:
             sources["given"] = users, codes, np.arange(len(users))
         return key_frame(key, self.n_keys, sources, self.options)
 
-    def _first_rows(
-        self, key: np.ndarray, true_list: np.ndarray, of_list: np.ndarray
-    ) -> dict[str, np.ndarray]:
+    def _first_rows(self, key: ndarray, true_list: ndarray, of_list: ndarray) -> dict[str, ndarray]:
         """Return, by frame that names the population, the row where each list first stands in it;
         -1 for nowhere."""
-        found: dict[str, np.ndarray] = {}
+        found: dict[str, ndarray] = {}
         for role in self.options.population.frames:
             if role == "true":
                 rows = self.true.frame_rows(self.true_lists.first)
@@ -332,7 +331,7 @@ class _Steps:
                 found[role] = first_rows(self.other_keys[0], self.n_keys).take(key)
         return found
 
-    def _overlap(self, lists: tuple[np.ndarray, np.ndarray, np.ndarray], sides: Sides) -> Overlap:
+    def _overlap(self, lists: tuple[ndarray, ndarray, ndarray], sides: Sides) -> Overlap:
         """Compare both frames; `lists` has the number of each list's list of `true`, and its
         lengths in both frames.
 

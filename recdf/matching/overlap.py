@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import (
     DuplicateWarning,
@@ -57,10 +58,10 @@ class Overlap:
     has_true: bool
     given: bool
     n_with_true: int
-    n_judged: np.ndarray
+    n_judged: ndarray
     shares_user: bool
     shares_item: bool
-    by_shares_item: np.ndarray
+    by_shares_item: ndarray
     samples: Mapping[str, str]
     ranks_repeat: bool = False
     n_without_pred: int = 0
@@ -85,7 +86,7 @@ class Overlap:
             if isinstance(one, Mapping):
                 shared = {key: both(key, one[key], two[key]) for key in one.keys() & two.keys()}
                 return {**one, **two, **shared}
-            if isinstance(one, bool) or (isinstance(one, np.ndarray) and one.dtype.kind == "b"):
+            if isinstance(one, bool) or (isinstance(one, ndarray) and one.dtype.kind == "b"):
                 return one | two
             return one if isinstance(one, str | list) else one + two
 
@@ -128,7 +129,7 @@ class Overlap:
                 yield doubt, n, of, *said
 
     @property
-    def silent(self) -> np.ndarray:
+    def silent(self) -> ndarray:
         """Positions of the `by` values that share no item with `true`, as far as was compared."""
         return np.flatnonzero((self.n_judged == 0) & ~self.by_shares_item)
 

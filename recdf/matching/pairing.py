@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from ..inputs.codes import Coded, check_kinds, encode_keys, first_rows
 from ..inputs.ids import IdColumn
@@ -43,20 +44,20 @@ class Pairs:
     first.
     """
 
-    place: np.ndarray
-    sought: np.ndarray
-    n: np.ndarray
-    repeat: np.ndarray
-    first: np.ndarray
+    place: ndarray
+    sought: ndarray
+    n: ndarray
+    repeat: ndarray
+    first: ndarray
 
-    def where(self, keep: np.ndarray) -> Pairs:
+    def where(self, keep: ndarray) -> Pairs:
         """Keep the pairs where `keep` is true."""
         if keep.all():
             return self
         n = np.diff(offsets(keep)[offsets(self.n)])
         return replace(self, place=self.place[keep], sought=self.sought[keep], n=n)
 
-    def has_sought(self, n_rows: int) -> np.ndarray:
+    def has_sought(self, n_rows: int) -> ndarray:
         """Tell for each row of the lists whether its item is sought in its list."""
         found = np.zeros(n_rows, bool)
         found[self.place] = True
@@ -65,12 +66,12 @@ class Pairs:
 
 
 def pair_within(
-    item: np.ndarray,
-    start: np.ndarray,
-    length: np.ndarray,
-    sought: np.ndarray,
-    sought_start: np.ndarray,
-    sought_length: np.ndarray,
+    item: ndarray,
+    start: ndarray,
+    length: ndarray,
+    sought: ndarray,
+    sought_start: ndarray,
+    sought_length: ndarray,
     n_items: int,
 ) -> Pairs:
     """Find the repeats in each list, and where it holds the items sought from it.
@@ -91,7 +92,7 @@ def pair_within(
     """
     item, sought = item.astype(np.int32, copy=False), sought.astype(np.int32, copy=False)
     n = np.zeros(len(start), np.int64)
-    found: list[list[np.ndarray]] = [[], [], [], []]
+    found: list[list[ndarray]] = [[], [], [], []]
     for lists in alike(length, sought_length):
         own = _ItemLists(item, start.take(lists), length.take(lists))
         other = _ItemLists(sought, sought_start.take(lists), sought_length.take(lists))
@@ -141,15 +142,15 @@ def pair_within(
 class _ItemLists:
     """Lists of items: list i has the `length[i]` values from `start[i]` on."""
 
-    values: np.ndarray
-    start: np.ndarray
-    length: np.ndarray
+    values: ndarray
+    start: ndarray
+    length: ndarray
 
     @cached_property
     def width(self) -> int:
         return int(self.length.max())
 
-    def keys(self, row: np.ndarray, beyond: np.ndarray, bits: int) -> np.ndarray:
+    def keys(self, row: ndarray, beyond: ndarray, bits: int) -> ndarray:
         """Return items in the bits above their places, shape (rows, lists of a row, width).
 
         `row` are the highest bits of each list, and `beyond` are the codes that fill it up. The
@@ -174,9 +175,7 @@ class _ItemLists:
         return lists
 
 
-def _in_runs(
-    before: np.ndarray, is_sought: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _in_runs(before: ndarray, is_sought: ndarray) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """Return the cells of repeats, the cells where these items stand first, and the two cells of
     each pair.
 
@@ -198,7 +197,7 @@ def _in_runs(
 
 # The columns of the excluded users in a frame, the code of the list key of each row, and the rows
 # that have codes.
-FrameKeys = tuple[Sequence[IdColumn], Coded, np.ndarray | None]
+FrameKeys = tuple[Sequence[IdColumn], Coded, ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -206,9 +205,9 @@ class Excluded:
     """The items that go out of the lists of each key: `item`; `start` and `length` by key.
     `n_items` is above them."""
 
-    item: np.ndarray
-    start: np.ndarray
-    length: np.ndarray
+    item: ndarray
+    start: ndarray
+    length: ndarray
     n_items: int
 
     @classmethod
@@ -248,7 +247,7 @@ class Excluded:
             above += len(block.columns[0])
         return cls(items, start.take(user), length.take(user), n_items)
 
-    def n_distinct(self, inside: np.ndarray) -> np.ndarray:
+    def n_distinct(self, inside: ndarray) -> ndarray:
         """Return for each key the number of its different items that are `inside` (bool per item
         code)."""
         if not len(self.item):
@@ -261,7 +260,7 @@ class Excluded:
         above = offsets(new & inside[item])
         return above[self.start + self.length] - above[self.start]
 
-    def left_of(self, block: Block, key: np.ndarray) -> Block:
+    def left_of(self, block: Block, key: ndarray) -> Block:
         """Return the lists that are left of a block. `key` is the key code of each of its lists."""
         item, start = block.columns[0], block.start
         begin, length = self.start.take(key), self.length.take(key)

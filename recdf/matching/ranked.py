@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from numpy import ndarray
 
 from ..errors import DataError, DuplicateError, TieError
 from ..inputs.codes import CodeColumn, Coded, IdCodes
@@ -34,33 +35,33 @@ class Ranked:
     a list with equal numbers, and larger for every later number; None where no two are equal.
     """
 
-    code: np.ndarray
-    first: np.ndarray
-    start: np.ndarray
-    item: np.ndarray
-    row: slice | np.ndarray
-    level: np.ndarray | None = None
+    code: ndarray
+    first: ndarray
+    start: ndarray
+    item: ndarray
+    row: slice | ndarray
+    level: ndarray | None = None
 
-    def rows(self, places: np.ndarray) -> np.ndarray:
+    def rows(self, places: ndarray) -> ndarray:
         """Return the rows of the table at some places."""
         return places + self.row.start if isinstance(self.row, slice) else self.row[places]
 
-    def all_rows(self) -> np.ndarray:
+    def all_rows(self) -> ndarray:
         """Row of the table at each place."""
         return np.arange(self.row.start, self.row.stop) if isinstance(self.row, slice) else self.row
 
-    def moved(self, places: np.ndarray) -> Ranked:
+    def moved(self, places: ndarray) -> Ranked:
         """Reorder rows within their lists: the row at place i of the result was at places[i]."""
         level = None if self.level is None else self.level[places]
         return replace(self, item=self.item[places], row=self.rows(places), level=level)
 
-    def without(self, places: np.ndarray) -> Ranked:
+    def without(self, places: ndarray) -> Ranked:
         """Leave out the rows at some places."""
         keep = np.ones(len(self.item), bool)
         keep[places] = False
         return self.kept(keep)
 
-    def kept(self, keep: np.ndarray) -> Ranked:
+    def kept(self, keep: ndarray) -> Ranked:
         """Keep the rows where `keep` is true; later rows move up in rank, and a list may become
         empty."""
         return replace(self.moved(np.flatnonzero(keep)), start=offsets(keep)[self.start])
@@ -72,7 +73,7 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
         return blocks[0]
     length = np.concatenate([np.diff(lists.start) for lists in blocks])
     slices = [lists.row for lists in blocks if isinstance(lists.row, slice)]
-    row: slice | np.ndarray
+    row: slice | ndarray
     if len(slices) == len(blocks) and all(one.stop == two.start for one, two in pairwise(slices)):
         row = slice(slices[0].start, slices[-1].stop)
     else:
@@ -121,7 +122,7 @@ def _rank_block(block: Block, descending: bool) -> Ranked:
     return Ranked(block.code, block.first, start, item, row, level)
 
 
-def _tie_order(lists: Ranked, second: np.ndarray) -> np.ndarray | None:
+def _tie_order(lists: Ranked, second: ndarray) -> ndarray | None:
     """Return the places that order the rows of each level by `second`, which are integers.
 
     Equal rows keep their order. The result is None if the rows are in order already.
@@ -140,13 +141,13 @@ def _tie_order(lists: Ranked, second: np.ndarray) -> np.ndarray | None:
 def rank_true(
     table: ReadRows,
     key: Coded,
-    heads: np.ndarray | None,
+    heads: ndarray | None,
     n_keys: int,
     items: IdCodes,
     options: Options,
     counts: dict[str, int],
     excluded: Excluded | None,
-) -> tuple[Ranked, np.ndarray]:
+) -> tuple[Ranked, ndarray]:
     """Return the lists of `true` by key, largest gain first, and the gains."""
     gain = table.number
     assert gain is not None
@@ -195,7 +196,7 @@ def repeats(lists: Ranked, n_items: int) -> Pairs:
     return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items)
 
 
-def refuse_duplicates(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> None:
+def refuse_duplicates(table: ReadRows, rows: ndarray, n: int, options: Options) -> None:
     """Raise if there are repeated rows and the options forbid them. There are `n`, and `rows` are
     the first of them."""
     if options.duplicates != "raise" or not n:
@@ -211,12 +212,12 @@ def refuse_duplicates(table: ReadRows, rows: np.ndarray, n: int, options: Option
     )
 
 
-def propensities(table: ReadRows, rows: np.ndarray, name: str) -> np.ndarray:
+def propensities(table: ReadRows, rows: ndarray, name: str) -> ndarray:
     """Return the propensities of some rows of `true`."""
     return float_column(table.frame, name, table.role).take(table.frame_rows(rows))
 
 
-def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> None:
+def refuse_ties(table: ReadRows, rows: ndarray, n: int, options: Options) -> None:
     """Raise if rows have the score of the row before them and the options forbid it; `rows` are the
     first of `n`."""
     if options.ties != "raise" or not n:
@@ -230,7 +231,7 @@ def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> 
 
 
 def pred_blocks(
-    table: ReadRows, code: CodeColumn, heads: np.ndarray | None, n_codes: int, item: Coded
+    table: ReadRows, code: CodeColumn, heads: ndarray | None, n_codes: int, item: Coded
 ) -> Blocks:
     """Return the blocks of recommended lists which `rank_pred` takes."""
     columns: list[CodeColumn] = [item]
@@ -250,7 +251,7 @@ def rank_pred(table: ReadRows, block: Block, items: IdCodes, options: Options) -
     return lists if order is None else lists.moved(order)
 
 
-def tied_rows(lists: Ranked) -> np.ndarray:
+def tied_rows(lists: Ranked) -> ndarray:
     """Return the rows of the table that have the same number as the row before them."""
     if lists.level is None:
         return np.empty(0, np.int64)
@@ -259,9 +260,9 @@ def tied_rows(lists: Ranked) -> np.ndarray:
 
 def pair(
     lists: Ranked,
-    sought: np.ndarray,
-    sought_start: np.ndarray,
-    sought_length: np.ndarray,
+    sought: ndarray,
+    sought_start: ndarray,
+    sought_length: ndarray,
     n_items: int,
 ) -> Pairs:
     """Find in each list the items that are sought there; the pairs have ascending places."""
@@ -276,7 +277,7 @@ def pair(
 
 
 def settle_pairs(
-    lists: Ranked, pairs: Pairs, gain: np.ndarray, options: Options
+    lists: Ranked, pairs: Pairs, gain: ndarray, options: Options
 ) -> tuple[Ranked, Pairs, dict[str, int]]:
     """Apply the options that need the pairs: repeated items, condensed lists, and ties with the
     relevant items last.
@@ -328,9 +329,9 @@ class BaseLists:
     """The baseline's lists, best first, each item once; `list_base` is the baseline's list for each
     list, or -1."""
 
-    start: np.ndarray
-    item: np.ndarray
-    list_base: np.ndarray
+    start: ndarray
+    item: ndarray
+    list_base: ndarray
 
 
 def base_lists(
@@ -338,7 +339,7 @@ def base_lists(
     code: Coded,
     item: Coded,
     items: IdCodes,
-    key: np.ndarray,
+    key: ndarray,
     n_keys: int,
     options: Options,
 ) -> BaseLists:

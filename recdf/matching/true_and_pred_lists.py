@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ..errors import DataError, OptionError, examples
 from ..inputs.codes import IdCodes, encode_keys
@@ -55,22 +56,22 @@ class TrueLists:
     """The rows of `true`, one list per key, largest gain first: list i has the rows
     start[i]:start[i + 1]."""
 
-    start: np.ndarray
-    gain: np.ndarray
-    item: np.ndarray
-    rows: Callable[[np.ndarray], np.ndarray]  # from places to positions in the frame `true`
+    start: ndarray
+    gain: ndarray
+    item: ndarray
+    rows: Callable[[ndarray], ndarray]  # from places to positions in the frame `true`
 
     @cached_property
-    def n_relevant(self) -> np.ndarray:
+    def n_relevant(self) -> ndarray:
         """Number of relevant rows of each list."""
         return self._n_where(self.gain > 0)
 
     @cached_property
-    def n_judged(self) -> np.ndarray:
+    def n_judged(self) -> ndarray:
         """Number of judged rows of each list; the rows that nobody judged come last."""
         return self._n_where(self.gain >= 0)
 
-    def _n_where(self, holds: np.ndarray) -> np.ndarray:
+    def _n_where(self, holds: ndarray) -> ndarray:
         return np.diff(self.start if holds.all() else offsets(holds)[self.start])
 
     @cached_property
@@ -79,7 +80,7 @@ class TrueLists:
         return bool((self.gain == 1.0).all())
 
     @cached_property
-    def key(self) -> np.ndarray:
+    def key(self) -> ndarray:
         """Number of the list that each row belongs to."""
         return run_of(np.diff(self.start))
 
@@ -89,7 +90,7 @@ class TrueLists:
         them."""
         return self.ideal_by(self.gain)
 
-    def ideal_by(self, gain: np.ndarray) -> Hits:
+    def ideal_by(self, gain: ndarray) -> Hits:
         """Return the ideal lists with other gains, which must descend within each list and keep
         relevant rows first."""
         n = self.n_relevant
@@ -99,7 +100,7 @@ class TrueLists:
         rows += rank - 1
         return Hits(HitArrays(key, rank, gain.take(rows), rank, rows, rows))
 
-    def kept(self, keep: np.ndarray) -> tuple[TrueLists, np.ndarray, np.ndarray]:
+    def kept(self, keep: ndarray) -> tuple[TrueLists, ndarray, ndarray]:
         """Keep the rows where `keep` is true.
 
         Also return the old place of each row that is kept, and for each old place the number of
@@ -115,11 +116,11 @@ class _Block(NamedTuple):
     name in a message, which are `tied` or `repeated`. `settled` tells that settling changed the
     `lists`, which are kept only where there is a single block."""
 
-    arrays: dict[str, np.ndarray]
+    arrays: dict[str, ndarray]
     counts: dict[str, int]
     doubtful: dict[str, int]
-    tied: np.ndarray
-    repeated: np.ndarray
+    tied: ndarray
+    repeated: ndarray
     has_levels: bool
     settled: bool
     lists: Ranked | None
@@ -136,16 +137,16 @@ class PredLists:
     `some_tie` : whether some list has equal scores, or equal ranks.
     """
 
-    code: np.ndarray
-    first: np.ndarray
-    n_pairs: np.ndarray
-    rank: np.ndarray
-    number: np.ndarray
-    place: np.ndarray
-    true_place: np.ndarray
-    repeat: np.ndarray
-    repeat_list: np.ndarray
-    repeat_rank: np.ndarray
+    code: ndarray
+    first: ndarray
+    n_pairs: ndarray
+    rank: ndarray
+    number: ndarray
+    place: ndarray
+    true_place: ndarray
+    repeat: ndarray
+    repeat_list: ndarray
+    repeat_rank: ndarray
 
     def __init__(
         self,
@@ -153,7 +154,7 @@ class PredLists:
         blocks: Blocks,
         items: IdCodes,
         true: Ranked,
-        gain: np.ndarray,
+        gain: ndarray,
         size: tuple[int, int],
         options: Options,
         excluded: Excluded | None,
@@ -287,7 +288,7 @@ class PredLists:
         return joined(self._blocks.each(again))
 
     @property
-    def item(self) -> np.ndarray:
+    def item(self) -> ndarray:
         """Item code at each place."""
         return self._lists.item
 
@@ -296,16 +297,16 @@ class PredLists:
         """Whether the rows have the order that they have in the frame."""
         return isinstance(self._lists.row, slice) and self._table.row is None
 
-    def all_rows(self) -> np.ndarray:
+    def all_rows(self) -> ndarray:
         """Row of the table at each place."""
         return self._lists.all_rows()
 
-    def rows(self, places: np.ndarray) -> np.ndarray:
+    def rows(self, places: ndarray) -> ndarray:
         """Return the positions in the frame of the rows at some places."""
         return self._table.frame_rows(self._lists.rows(places))
 
     @property
-    def level(self) -> np.ndarray | None:
+    def level(self) -> ndarray | None:
         """A number per place: equal for equal scores of a list, and larger for every later score;
         None without ties."""
         return self._lists.level if self.some_tie else None
@@ -323,16 +324,16 @@ class Rating(NamedTuple):
     """Functions that read the ratings that users gave (per row of `true`) and those predicted (per
     recommended row)."""
 
-    given: Callable[[], np.ndarray]
-    predicted: Callable[[], np.ndarray]
+    given: Callable[[], ndarray]
+    predicted: Callable[[], ndarray]
 
 
 class Values(NamedTuple):
     """The value of each recommended row (as recommended) and of each row of `true` (as bought),
     both in list order."""
 
-    pred: np.ndarray
-    true: np.ndarray
+    pred: ndarray
+    true: ndarray
     where: tuple[str, str]
 
     def checked(self, negative: str) -> Values:
@@ -351,7 +352,7 @@ class Values(NamedTuple):
         return self
 
 
-def responses_of(table: ReadRows, lists: Ranked, name: str) -> np.ndarray | None:
+def responses_of(table: ReadRows, lists: Ranked, name: str) -> ndarray | None:
     """Return the clicks or purchases of each row of `true` from the column of this name; None
     without the column."""
     if name not in table.frame.columns:
@@ -401,10 +402,10 @@ def list_weights(
     labels: pd.DataFrame,
     rows: ReadRows,
     true: Ranked,
-    true_list: np.ndarray,
+    true_list: ndarray,
     users: pd.DataFrame | None,
     options: Options,
-) -> np.ndarray | None:
+) -> ndarray | None:
     """Return the weight of each list, or None without weights.
 
     `labels` are the keys of the lists, and `true_list` is the entry of each among the ranked lists
@@ -425,7 +426,7 @@ def list_weights(
                 f"true[{name!r}] is not constant within {len(changes):,} lists, such as {key}; a "
                 "list has one weight"
             )
-        weights: np.ndarray = np.append(given.take(start), np.nan)[true_list]
+        weights: ndarray = np.append(given.take(start), np.nan)[true_list]
     else:
         if isinstance(options.weight_col, Mapping):
             keys, numbers = as_series(list(options.weight_col)), list(options.weight_col.values())
@@ -446,7 +447,7 @@ def list_weights(
 
 def user_groups_of(
     labels: pd.DataFrame, users: pd.DataFrame | None, options: Options, name: str
-) -> tuple[pd.Index, np.ndarray]:
+) -> tuple[pd.Index, ndarray]:
     """Return the groups that a column of `users=` names, and the number of the group of each list,
     -1 for none."""
     if users is None:
@@ -460,10 +461,10 @@ def user_groups_of(
 def _by_key(
     labels: pd.DataFrame,
     frame: pd.DataFrame,
-    values: np.ndarray,
+    values: ndarray,
     said: tuple[str, str],
     options: Options,
-) -> np.ndarray:
+) -> ndarray:
     """Return the value of each list, of values by the rows of a frame of keys; NaN for a list that
     it does not have.
 

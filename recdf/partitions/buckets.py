@@ -29,6 +29,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
+from numpy import ndarray
 
 from ..errors import DataError, EngineError
 from ..evaluation.dtypes import without_dictionary
@@ -72,14 +73,14 @@ class Dealt(NamedTuple):
     that they had."""
 
     table: pa.Table
-    edges: np.ndarray
+    edges: ndarray
 
     def of(self, bucket: int) -> pa.Table:
         """Return the rows of a bucket."""
         return self.table.slice(self.edges[bucket], self.edges[bucket + 1] - self.edges[bucket])
 
 
-def dealt(table: pa.Table, bucket: np.ndarray, n_buckets: int) -> Dealt:
+def dealt(table: pa.Table, bucket: ndarray, n_buckets: int) -> Dealt:
     """Sort rows by their bucket."""
     if n_buckets == 1:
         return Dealt(table, np.array([0, len(table)]))
@@ -87,7 +88,7 @@ def dealt(table: pa.Table, bucket: np.ndarray, n_buckets: int) -> Dealt:
     return Dealt(table.take(pa.array(places)).combine_chunks(), edges)
 
 
-def places_by_bucket(bucket: np.ndarray, n_buckets: int) -> tuple[np.ndarray, np.ndarray]:
+def places_by_bucket(bucket: ndarray, n_buckets: int) -> tuple[ndarray, ndarray]:
     """Return the places that sort rows by their bucket, and where each bucket begins."""
     return np.argsort(bucket, kind="stable"), offsets(np.bincount(bucket, minlength=n_buckets))
 
@@ -129,7 +130,7 @@ class Packing:
         table = cast_table(table if self.lists is None else self.lists.table(table), self.schema)
         return dealt(narrowed(table, self.narrow), self.buckets(table), self.n_buckets)
 
-    def buckets(self, table: pa.Table) -> np.ndarray:
+    def buckets(self, table: pa.Table) -> ndarray:
         """Return the bucket of each row."""
         return bucket_of(table, self.keys, self.spread, self.n_buckets)
 
@@ -158,7 +159,7 @@ def cells_by_bucket(packing: Packing, table: pa.Table) -> dict[int, list[bytes]]
     return found
 
 
-def bucket_of(table: pa.Table, keys: Sequence[str], spread: str, n_buckets: int) -> np.ndarray:
+def bucket_of(table: pa.Table, keys: Sequence[str], spread: str, n_buckets: int) -> ndarray:
     """Return the bucket of each row. Equal keys have the same bucket, whatever their types."""
     columns = [table[name] for name in keys]
     missing = [null for null in map(nulls, columns) if null is not None]
@@ -266,7 +267,7 @@ def add_in_pairs(results: Sequence[Any]) -> Any:
 # -- hashes of list keys
 
 
-def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
+def part_of(columns: Sequence[Any], n_parts: int) -> ndarray:
     """Return the part of each row (uint16) by a hash of its key, which depends on values and not on
     types.
 
@@ -291,7 +292,7 @@ def given_ids(series: pd.Series) -> pa.Array:
         return pa.array((series.astype(object).to_numpy() % 2**64).astype(np.uint64))
 
 
-def _hash_into(hashed: np.ndarray, column: Any) -> None:
+def _hash_into(hashed: ndarray, column: Any) -> None:
     column = without_dictionary(column)
     kind = column.type
     if kind in (pa.string(), pa.binary()):  # all of them may not fit into one chunk as they are
@@ -314,13 +315,13 @@ def _hash_into(hashed: np.ndarray, column: Any) -> None:
     return None
 
 
-def _mix_words(hashed: np.ndarray, words: np.ndarray) -> None:
+def _mix_words(hashed: ndarray, words: ndarray) -> None:
     hashed ^= words
     hashed *= GOLDEN
     hashed ^= hashed >> np.uint64(29)
 
 
-def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
+def _hash_bytes(hashed: ndarray, column: Any) -> None:
     """Mix in strings, eight bytes of each at a time."""
     _, offsets, data = column.buffers()
     edges = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
@@ -332,7 +333,7 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
     padded[:-8] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
     # A view that reads the eight bytes from each position on as one number. It is read only where a
     # string begins or goes on.
-    words: np.ndarray = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
+    words: ndarray = ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
     begin = edges[:-1] - edges[0]
     for start in range(0, min(int(length.max()), HASHED_BYTES), 8):
         rows = np.flatnonzero(length > start)
@@ -346,7 +347,7 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
 # -- rows of Arrow tables
 
 
-def nulls(column: Any) -> np.ndarray | None:
+def nulls(column: Any) -> ndarray | None:
     """Tell which values are null or NaN. Return None if there are none."""
     if not column.null_count and not pa.types.is_floating(column.type):
         return None
@@ -541,7 +542,7 @@ class Listing:
     handle: Handle | Here
     schemas: Schemas
     listed: pa.Schema
-    silent: np.ndarray
+    silent: ndarray
 
     def __call__(self, bucket: int, cells: Cells) -> pa.Table:
         with working_on(bucket):

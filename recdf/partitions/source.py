@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray
 
 from ..errors import DataError, kind_of
 from ..evaluation.dtypes import without_dictionary
@@ -372,7 +373,7 @@ class _WholeColumn:
     ) -> None:
         self.source, self.name, self.places = source, name, places
         self.kind, self.there = source.schema.field(name).type, source.in_files(name)
-        self.array: np.ndarray | None = None
+        self.array: ndarray | None = None
         if name in source.folder_columns:
             return
         stored = [
@@ -436,7 +437,7 @@ class _WholeColumn:
             first += len(chunk)
         return chunks
 
-    def _copied(self, columns: Iterable[pa.Array], own: np.ndarray) -> list[pa.Array] | None:
+    def _copied(self, columns: Iterable[pa.Array], own: ndarray) -> list[pa.Array] | None:
         """Copy numbers to the rows of an array, a few at a time; None if one is null or does not
         fit."""
         narrow, first = pa.from_numpy_dtype(own.dtype), 0
@@ -484,7 +485,7 @@ def narrowest(statistics: Sequence[Any], own: Any) -> Any:
     return next(kinds, own)
 
 
-def _one_dictionary(chunks: list[pa.DictionaryArray], array: np.ndarray) -> pa.DictionaryArray:
+def _one_dictionary(chunks: list[pa.DictionaryArray], array: ndarray) -> pa.DictionaryArray:
     """Replace positions in several dictionaries, which follow one another in the array, by
     positions in a joint one."""
     joint = pa.chunked_array([chunk.dictionary for chunk in chunks]).dictionary_encode()

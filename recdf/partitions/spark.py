@@ -22,6 +22,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy import ndarray
 
 from ..errors import Mention, MissingExtraError, RecdfError
 from ..evaluation.evaluate import EvaluateArguments
@@ -316,10 +317,10 @@ def _on_chunk(work: OnChunk, names: Sequence[str], slots: bool = False) -> Any:
 # has a partition of its own, and a task of its own.
 
 
-def slots_of(buckets: np.ndarray) -> np.ndarray:
+def slots_of(buckets: ndarray) -> ndarray:
     """Return the integers whose hash in Spark (Murmur3 with seed 42) is these numbers: its steps,
     undone."""
-    found: np.ndarray = buckets.astype(np.uint32)
+    found: ndarray = buckets.astype(np.uint32)
     found ^= found >> 16
     found *= INVERSE[0xC2B2AE35]
     found ^= found >> 13 ^ found >> 26

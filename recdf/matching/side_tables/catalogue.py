@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ...errors import DataError, IdTypeError, OptionError
 from ...inputs.constraints import a_number
@@ -35,20 +36,20 @@ class Labels:
     positions in `names`."""
 
     names: pd.Index
-    start: np.ndarray
-    code: np.ndarray
+    start: ndarray
+    code: ndarray
 
     @property
-    def length(self) -> np.ndarray:
+    def length(self) -> ndarray:
         return np.diff(self.start)
 
-    def of_rows(self, row_of: np.ndarray) -> Labels:
+    def of_rows(self, row_of: ndarray) -> Labels:
         """Return these categories by item code, given the row of each item code."""
         length = np.append(self.length, 0)[row_of]
         entries = spans(np.append(self.start[:-1], 0)[row_of], length)
         return Labels(self.names, offsets(length), self.code[entries])
 
-    def entries(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def entries(self, items: ndarray) -> tuple[ndarray, ndarray]:
         """Return all categories of some items, as the position in `items` and the category of each
         entry."""
         length = self.length[items]
@@ -83,7 +84,7 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
     return Labels(pd.Index(names), offsets(length), codes)
 
 
-def unique_rows(codes: np.ndarray, n_items: int, where: str) -> np.ndarray:
+def unique_rows(codes: ndarray, n_items: int, where: str) -> ndarray:
     """Return the row of each item code, -1 for a code without a row."""
     repeated = len(codes) - len(pd.unique(codes))
     if repeated:
@@ -101,28 +102,28 @@ class Catalogue:
     """The items that could have been recommended: a frame, and the item code of each row."""
 
     frame: pd.DataFrame
-    code: np.ndarray
+    code: ndarray
     n_items: int
     _labels: dict[Any, Labels] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def codes(self) -> np.ndarray:
+    def codes(self) -> ndarray:
         """Codes of the distinct items, in order of the frame."""
         return pd.unique(self.code)
 
     @cached_property
-    def inside(self) -> np.ndarray:
+    def inside(self) -> ndarray:
         """Whether the catalogue has each item code."""
         found = np.zeros(self.n_items, bool)
         found[self.code] = True
         return found
 
     @cached_property
-    def row_of(self) -> np.ndarray:
+    def row_of(self) -> ndarray:
         return unique_rows(self.code, self.n_items, "items")
 
     @cached_property
-    def row_of_first(self) -> np.ndarray:
+    def row_of_first(self) -> ndarray:
         """First row of each item code, -1 for a code without a row. Ids may repeat here."""
         found = np.full(self.n_items, -1, np.int64)
         found[self.code[::-1]] = np.arange(len(self.code))[::-1]
@@ -137,7 +138,7 @@ class Catalogue:
         return self._labels[name, separator]
 
 
-Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Similarity = Callable[[ndarray, ndarray], ndarray]
 
 
 # ------------------------------------------------------------------------------------------
@@ -148,13 +149,13 @@ Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 class Likeness:
     """How alike items are: by the name of a similarity, or by a function of rows of the frame."""
 
-    rows: np.ndarray
+    rows: ndarray
     columns: list[pd.Series]
     kind: str | Similarity
     separator: str
 
     @cached_property
-    def row_of(self) -> np.ndarray:
+    def row_of(self) -> ndarray:
         """The row of each item code, -1 for an item that has no row or whose row has a null."""
         if callable(self.kind):
             return self.rows
@@ -162,7 +163,7 @@ class Likeness:
         return np.where(unknown[self.rows], -1, self.rows)
 
     @cached_property
-    def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
+    def _numbers(self) -> tuple[ndarray, ndarray]:
         """Rows × features with one row of zeros below them, and which rows have a null.
 
         A feature is a number or the indicator of a category. Hamming similarity compares values
@@ -179,7 +180,7 @@ class Likeness:
         return np.concatenate([matrix, zeros]), np.logical_or.reduce(null)
 
     @cached_property
-    def _unit(self) -> np.ndarray:
+    def _unit(self) -> ndarray:
         """The rows scaled to length 1; a row of zeros stays as it is, so that its similarity is
         0."""
         matrix = self._numbers[0]
@@ -187,7 +188,7 @@ class Likeness:
         return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
 
     @cached_property
-    def vectors(self) -> tuple[np.ndarray, int] | None:
+    def vectors(self) -> tuple[ndarray, int] | None:
         """Vectors and a divisor such that similarity is the scalar product of two vectors over the
         divisor.
 
@@ -237,7 +238,7 @@ class Likeness:
         sets = (matrix != 0).astype(np.float32)
         size = sets.sum(axis=1)
 
-        def jaccard(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        def jaccard(a: ndarray, b: ndarray) -> ndarray:
             both = sets[a] @ sets[b].swapaxes(1, 2)
             either = size[a][:, :, None] + size[b][:, None]
             either -= both
@@ -252,7 +253,7 @@ class FeatureTable:
     """Feature columns of items, or a function that returns the similarity of rows of the frame.
     `row_of` is the row of each item code, -1 for none."""
 
-    row_of: np.ndarray
+    row_of: ndarray
     columns: list[pd.Series]
     function: Similarity | None = None
     _made: dict[Any, Likeness] = field(default_factory=dict, repr=False)
@@ -266,7 +267,7 @@ class FeatureTable:
         return self._made[kind, separator]
 
 
-def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def called(function: Similarity, a: ndarray, b: ndarray) -> ndarray:
     """Call the caller's similarity for pairs of positions. Row -1 is not passed to it; its
     similarity is 0."""
     real = (a >= 0) & (b >= 0)
@@ -280,7 +281,7 @@ def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return found
 
 
-def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.ndarray, np.ndarray]:
+def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[ndarray, ndarray]:
     """Return one column as a matrix, and which of its rows are null."""
     null, where = series.isna().to_numpy(dtype=bool), f"feature {series.name!r}"
     if (lists := lists_in(series, where)) is not None:
@@ -311,7 +312,7 @@ def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.nd
     return indicator, null
 
 
-def _finite(matrix: np.ndarray, null: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
+def _finite(matrix: ndarray, null: ndarray, where: str) -> tuple[ndarray, ndarray]:
     """Return numbers with zeros in each row that has a null, and which rows these are."""
     if np.isinf(matrix).any():
         raise DataError(f"{where} holds {np.isinf(matrix).sum():,} infinite values")
@@ -334,16 +335,14 @@ class LogCodes:
     """Past interactions: the codes of user and item per row, and the user of each list, -1 if it is
     not in the log."""
 
-    user: np.ndarray
-    item: np.ndarray
-    matched_user: (
-        np.ndarray | IdTypeError
-    )  # the error, if users of both have types that never match
+    user: ndarray
+    item: ndarray
+    matched_user: ndarray | IdTypeError  # the error, if users of both have types that never match
     n_items: int
-    rank: Callable[[], np.ndarray | None]
+    rank: Callable[[], ndarray | None]
 
     @property
-    def list_user(self) -> np.ndarray:
+    def list_user(self) -> ndarray:
         """User of each list. Popularity does not read it, so it needs no users that match."""
         if isinstance(self.matched_user, IdTypeError):
             raise self.matched_user
@@ -354,7 +353,7 @@ class LogCodes:
         return len(pd.unique(self.user))
 
     @cached_property
-    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def pairs(self) -> tuple[ndarray, ndarray, ndarray]:
         """The distinct items of each user: where each user starts, the items, and the interactions
         of each pair."""
         key = self.user.astype(np.int64) * self.n_items + self.item
@@ -365,10 +364,10 @@ class LogCodes:
         return offsets(length), (key % self.n_items).astype(np.int32), count
 
     @cached_property
-    def pair_user(self) -> np.ndarray:
+    def pair_user(self) -> ndarray:
         return run_of(np.diff(self.pairs[0]))
 
-    def count(self, share_of: str) -> np.ndarray:
+    def count(self, share_of: str) -> ndarray:
         """Return the number of users (share_of "users") or of interactions ("events") of each item
         code."""
         return np.bincount(
@@ -379,16 +378,16 @@ class LogCodes:
         """Return the number of users, or of interactions, of the whole log."""
         return self.n_users if share_of == "users" else len(self.item)
 
-    def share(self, share_of: str) -> np.ndarray:
+    def share(self, share_of: str) -> ndarray:
         """Return p(i): the share of the users who have item i, or of the interactions with it."""
         return self.count(share_of) / max(self.total(share_of), 1)
 
-    def surprise(self, share_of: str) -> np.ndarray:
+    def surprise(self, share_of: str) -> ndarray:
         """Return −log2 p(i); an item that is not in the log counts as if one user had it."""
         least = np.maximum(self.count(share_of), 1)
         return np.log2(max(self.total(share_of), 1)) - np.log2(least)
 
-    def by_popularity(self, least_first: bool = False) -> np.ndarray:
+    def by_popularity(self, least_first: bool = False) -> ndarray:
         """Item codes of the log, most interactions first, or least; items with equally many are
         sorted by id."""
         count = self.count("events")
@@ -397,7 +396,7 @@ class LogCodes:
         order = count[codes] if least_first else -count[codes]
         return codes[np.lexsort((codes if rank is None else rank[codes], order))]
 
-    def rank_share(self, share_of: str) -> np.ndarray:
+    def rank_share(self, share_of: str) -> ndarray:
         """Return the mean rank of each item's count, from the smallest, over the items of the log;
         0 if not there."""
         count = self.count(share_of)
@@ -407,7 +406,7 @@ class LogCodes:
         found[codes] = (np.cumsum(n_level) - (n_level - 1) / 2)[level] / max(len(codes), 1)
         return found
 
-    def tail(self, size: float) -> np.ndarray:
+    def tail(self, size: float) -> ndarray:
         """Tell for each item code whether it is in the tail, which `size` cuts; an item that is not
         in the log is not.
 
@@ -423,7 +422,7 @@ class LogCodes:
         found[order[: max(int(size * len(order) + 1e-9), 1)]] = True
         return found
 
-    def head(self, share: float) -> np.ndarray:
+    def head(self, share: float) -> ndarray:
         """Tell for each item code whether it is one of the most popular items that hold this share
         of interactions."""
         order = self.by_popularity()
@@ -433,7 +432,7 @@ class LogCodes:
         found[order[: np.count_nonzero(short) + 1]] = True
         return found
 
-    def cooccurrence(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    def cooccurrence(self, one: ndarray, two: ndarray) -> ndarray:
         """Return, for pairs of item codes, users with both / √(users with the one · users with the
         other), or 0."""
         by_item = np.argsort(self.pairs[1], kind="stable")
@@ -445,7 +444,7 @@ class LogCodes:
             both[low:high] = pair_within(users, start[a], n[a], users, start[b], n[b], n_users).n
         return both / np.sqrt(np.maximum(n[one] * n[two], 1))
 
-    def seen(self, item: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
+    def seen(self, item: ndarray, start: ndarray, length: ndarray) -> ndarray:
         """Tell for each recommended row whether the log has its item for the list's user.
 
         `item` is the code of each row; list i has the `length[i]` rows from `start[i]` on.
@@ -457,7 +456,7 @@ class LogCodes:
         )
 
     @cached_property
-    def n_history(self) -> np.ndarray:
+    def n_history(self) -> ndarray:
         """Distinct items in the history of each list's user."""
         length = np.append(np.diff(self.pairs[0]), 0)
         return length.take(self.list_user)
@@ -473,15 +472,15 @@ class Aspects:
     under the name of their column.
     """
 
-    key: np.ndarray
-    aspect: np.ndarray
+    key: ndarray
+    aspect: ndarray
     n_aspects: int
-    list_user: np.ndarray | None
-    n_of_user: np.ndarray
+    list_user: ndarray | None
+    n_of_user: ndarray
     n_items: int
     labels: pd.Series
 
-    def n_of_list(self, n_lists: int) -> np.ndarray:
+    def n_of_list(self, n_lists: int) -> ndarray:
         if self.list_user is None:
             return np.full(n_lists, self.n_of_user[0])
         return np.append(self.n_of_user, 0).take(self.list_user)

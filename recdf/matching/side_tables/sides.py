@@ -24,6 +24,7 @@ from typing import Annotated, Any, TypedDict, get_type_hints
 
 import numpy as np
 import pandas as pd
+from numpy import ndarray
 
 from ...errors import ColumnError, DataError, IdTypeError, OptionError
 from ...inputs.codes import IdCodes, encode_keys, known_ids
@@ -211,13 +212,13 @@ class Sides:
     log: LogCodes
     aspects: Callable[..., Aspects]
     features: FeatureTable
-    popular: np.ndarray
+    popular: ndarray
     base: BaseLists
 
     def __init__(
         self,
         checked: CheckedSides,
-        codes: dict[str, np.ndarray],
+        codes: dict[str, ndarray],
         items: IdCodes,
         keys: pd.DataFrame | None,
         base: BaseLists | None,
@@ -245,7 +246,7 @@ class Sides:
 
     def _match_users(
         self, name: str, names: tuple[str, ...], table: ReadRows, keys: pd.DataFrame | None
-    ) -> tuple[np.ndarray | None, np.ndarray | IdTypeError | None]:
+    ) -> tuple[ndarray | None, ndarray | IdTypeError | None]:
         """Return the user code of each row of a side table, and of each list (-1: not in the
         table).
 
@@ -253,7 +254,7 @@ class Sides:
         """
         if not names:
             return None, None
-        of_lists: np.ndarray | IdTypeError = np.empty(0, np.int64)
+        of_lists: ndarray | IdTypeError = np.empty(0, np.int64)
         if keys is not None:
             ids = [read_ids(keys[one], f"the lists' {one!r}") for one in names]
             try:
@@ -269,7 +270,7 @@ class Sides:
                 return rows, np.where(there[lists], lists, -1)
         return encode_keys([table.keys])[0][0].all(), of_lists
 
-    def needed(self, name: str) -> np.ndarray:
+    def needed(self, name: str) -> ndarray:
         """Return the item codes of a table, or raise where it was not given."""
         if name not in self.codes:
             raise OptionError(f"needs {SIDE_TABLES[name].argument}")
@@ -283,7 +284,7 @@ class Sides:
         return {
             name: int(np.count_nonzero(one >= 0))
             for name, one in found.items()
-            if isinstance(one, np.ndarray)
+            if isinstance(one, ndarray)
         }
 
     def has(self, name: str) -> bool:
@@ -310,7 +311,7 @@ def features_codes(sides: Sides, name: str) -> FeatureTable:
     return FeatureTable(row_of, columns, function)
 
 
-def marked_codes(sides: Sides, name: str) -> np.ndarray:
+def marked_codes(sides: Sides, name: str) -> ndarray:
     """Return whether each item code is one of the items of a table."""
     found = np.zeros(sides.n_items, bool)
     found[sides.needed(name)] = True
