@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pandas import DataFrame, Series
 
 from ..errors import DataError
 
@@ -40,7 +41,7 @@ class DescribedDtype(TypedDict):
 # writing
 
 
-def to_table(frame: pd.DataFrame) -> pa.Table:
+def to_table(frame: DataFrame) -> pa.Table:
     """Convert the frame to an Arrow table that parquet can hold.
 
     The metadata are those from which `pandas.read_parquet` restores its own dtypes, such as Int64.
@@ -60,31 +61,31 @@ def to_table(frame: pd.DataFrame) -> pa.Table:
             columns[name] = _column_to_arrow(column, name, dtype)
         else:  # parquet keeps only dictionaries of strings
             codes = column.cat.codes.to_numpy()
-            values = _column_to_arrow(pd.Series(categories), name, dtype)
+            values = _column_to_arrow(Series(categories), name, dtype)
             columns[name] = values.take(pa.array(codes, mask=codes < 0))
         try:
             pd.api.types.pandas_dtype(str(dtype))
             pa.Array.from_pandas(empty[name])
         except (TypeError, ValueError, NotImplementedError, pa.ArrowException):
             empty[name] = empty[name].astype(object)  # pandas could not read this back
-    schema = pa.Schema.from_pandas(pd.DataFrame(empty), preserve_index=False)
+    schema = pa.Schema.from_pandas(DataFrame(empty), preserve_index=False)
     return pa.table(columns).replace_schema_metadata(schema.metadata)
 
 
-def _column_to_arrow(column: pd.Series, name: Any, dtype: Any) -> Any:
+def _column_to_arrow(column: Series, name: Any, dtype: Any) -> Any:
     try:
         return pa.Array.from_pandas(column)
     except (pa.ArrowException, OverflowError, TypeError, ValueError, NotImplementedError) as error:
         raise _refused(name, dtype, " ".join(str(error).split())) from None
 
 
-def categories_of(frame: pd.DataFrame) -> bytes:
+def categories_of(frame: DataFrame) -> bytes:
     """Return the categories of all categorical columns in their order, as an Arrow stream; empty if
     there are none."""
     found = {}
     for name, column in frame.items():
         if isinstance(column.dtype, pd.CategoricalDtype):
-            values = pd.Series(column.cat.categories)
+            values = Series(column.cat.categories)
             if pd.api.types.infer_dtype(values) == "decimal":
                 # Parquet gives all Decimals of a column the same number of digits.
                 values = values.astype(str)
@@ -109,7 +110,7 @@ def read_categories(stream: bytes) -> dict[str, pa.Array]:
 
 
 def refuse_lossy(
-    frame: pd.DataFrame, table: pa.Table, described: dict[str, DescribedDtype], categories: bytes
+    frame: DataFrame, table: pa.Table, described: dict[str, DescribedDtype], categories: bytes
 ) -> None:
     """Raise DataError unless parquet returns the labels of each column unchanged.
 
@@ -150,11 +151,11 @@ def _refused(name: Any, dtype: Any, why: str) -> DataError:
     )
 
 
-def describe(column: pd.Series) -> DescribedDtype:
+def describe(column: Series) -> DescribedDtype:
     """Describe the dtype of a column so that it can be restored."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        of = describe(pd.Series(dtype.categories))
+        of = describe(Series(dtype.categories))
         return {"kind": "category", "name": "category", "of": of, "ordered": bool(dtype.ordered)}
     if isinstance(dtype, pd.StringDtype):
         nan = getattr(dtype, "na_value", pd.NA) is not pd.NA
@@ -173,7 +174,7 @@ def describe(column: pd.Series) -> DescribedDtype:
 # reading
 
 
-def restore(column: Any, described: DescribedDtype, categories: Any = None) -> pd.Series:
+def restore(column: Any, described: DescribedDtype, categories: Any = None) -> Series:
     """Restore the dtype of a column read from parquet (an Arrow array); a categorical one needs its
     `categories`, since parquet keeps its values but not the codes."""
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
@@ -182,7 +183,7 @@ def restore(column: Any, described: DescribedDtype, categories: Any = None) -> p
     if kind == "arrow":
         own = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"]))).field(0).type
         column = column if column.type == own else column.cast(own)
-        return pd.Series(pd.arrays.ArrowExtensionArray(column))
+        return Series(pd.arrays.ArrowExtensionArray(column))
     column = without_dictionary(column)
     if kind == "category":
         values = restore(categories, described["of"])
@@ -193,8 +194,8 @@ def restore(column: Any, described: DescribedDtype, categories: Any = None) -> p
         text = {column.type, categories.type} <= {pa.string(), pa.large_string()}
         if text or pa.types.is_primitive(column.type):
             codes = pc.index_in(column, categories.cast(column.type)).fill_null(-1)
-            return pd.Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
-        return pd.Series(pd.Categorical(restore(column, described["of"]), dtype=dtype))
+            return Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
+        return Series(pd.Categorical(restore(column, described["of"]), dtype=dtype))
     values, plain = column.to_pandas(), name
     if kind == "string" and described["nan"]:
         # Where the installed pandas has no dtype for strings with NaN, they are objects.

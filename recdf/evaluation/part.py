@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy import ndarray
+from pandas import DataFrame, Series
 
 from .. import errors
 from ..errors import DataError, RecdfError
@@ -75,7 +76,7 @@ class Part:
     pred: Any
     buckets: frozenset[int] = WHOLE
     whole: bool = True
-    by_values: pd.DataFrame | None = None
+    by_values: DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,11 @@ class ListRows:
     stands, or -1.
     """
 
-    keys: pd.DataFrame
-    by: pd.DataFrame
+    keys: DataFrame
+    by: DataFrame
     list_by: ndarray
     columns: Mapping[str, ndarray]
-    carried: Mapping[str, pd.Series] = field(default_factory=dict)
+    carried: Mapping[str, Series] = field(default_factory=dict)
     first: Mapping[str, ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -112,7 +113,7 @@ class Measured:
     whole.
     """
 
-    by: pd.DataFrame
+    by: DataFrame
     order: Order
     relevance_col: str | None
     n_lists: ndarray
@@ -123,7 +124,7 @@ class Measured:
     side_tables: Mapping[str, DescribedSide] | None = None
     groups: ItemGroups | None = None
     exposure: ExposureSums | None = None
-    exposed: pd.DataFrame | None = None
+    exposed: DataFrame | None = None
 
     def __add__(self, other: Measured) -> Measured:
         if not self.by.equals(other.by):
@@ -324,8 +325,8 @@ def _failure(
 
 
 def carried_columns(
-    matched: Matched, pred: pd.DataFrame, rules: Mapping[str, CarryRule]
-) -> dict[str, pd.Series]:
+    matched: Matched, pred: DataFrame, rules: Mapping[str, CarryRule]
+) -> dict[str, Series]:
     """Return each carried column with one value per list, reduced by its rule."""
     if not rules:
         return {}
@@ -357,7 +358,7 @@ def carried_columns(
     return found
 
 
-def check_carried(values: pd.Series, rule: CarryRule) -> None:
+def check_carried(values: Series, rule: CarryRule) -> None:
     """Raise if the dtype of a column tells that its values cannot be compared, as the rule asks
     for."""
     values, where = _as_pandas(values.head(0)), f"pred[{values.name!r}]"
@@ -370,7 +371,7 @@ def check_carried(values: pd.Series, rule: CarryRule) -> None:
         )
 
 
-def _as_pandas(values: pd.Series) -> pd.Series:
+def _as_pandas(values: Series) -> Series:
     """Return periods, UUIDs and other types that Arrow only stores in the dtype that pandas has for
     them."""
     kind = values.dtype.pyarrow_dtype if isinstance(values.dtype, pd.ArrowDtype) else None
@@ -379,7 +380,7 @@ def _as_pandas(values: pd.Series) -> pd.Series:
     return pa.table({str(values.name): pa.array(values.array)}).to_pandas().iloc[:, 0]
 
 
-def nullable(values: pd.Series) -> pd.Series:
+def nullable(values: Series) -> Series:
     """Convert integers and bools to the pandas dtypes that have a null; other dtypes have one
     already."""
     dtype = values.dtype
@@ -390,7 +391,7 @@ def nullable(values: pd.Series) -> pd.Series:
 
 
 def _refuse_changes(
-    values: pd.Series, rows: ndarray, heads: ndarray, matched: Matched, known: ndarray
+    values: Series, rows: ndarray, heads: ndarray, matched: Matched, known: ndarray
 ) -> None:
     """Raise if a list has two different values; a null beside a value counts as two."""
     code = label_codes(values, f"pred[{values.name!r}]")[0][rows]

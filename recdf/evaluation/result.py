@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import OptionError, kind_of
 from ..formats.trec_files import write_trec_values
@@ -26,11 +27,11 @@ class Result:
     """A summary and the record of what it means, with their display. Where the rows are is up to
     the subclasses."""
 
-    _summary: pd.DataFrame
+    _summary: DataFrame
     _spec: dict[str, Any]
 
     @property
-    def summary(self) -> pd.DataFrame:
+    def summary(self) -> DataFrame:
         """One row per metric and `by` value, with the mean over the lists."""
         return self._summary
 
@@ -64,7 +65,7 @@ class Result:
         fold: str | Sequence[str] | None = None,
         by: str | Sequence[str] | None = None,
         **options: Any,
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """Compare the recommenders of this evaluation: `rd.compare_models` with its columns.
 
         Parameters
@@ -156,7 +157,7 @@ class Result:
         """Return what the title says of `per_user`."""
         raise NotImplementedError
 
-    def _first_rows(self) -> pd.DataFrame | None:
+    def _first_rows(self) -> DataFrame | None:
         """Return some rows to show, if they are at hand."""
         return None
 
@@ -188,8 +189,8 @@ class Evaluation(Result, HandedOver):
 
     def __init__(
         self,
-        per_user: pd.DataFrame | Callable[[], pd.DataFrame],
-        summary: pd.DataFrame,
+        per_user: DataFrame | Callable[[], DataFrame],
+        summary: DataFrame,
         spec: dict[str, Any],
     ) -> None:
         self._per_user = per_user
@@ -197,9 +198,9 @@ class Evaluation(Result, HandedOver):
         self._spec = spec
 
     @property
-    def per_user(self) -> pd.DataFrame:
+    def per_user(self) -> DataFrame:
         """One row per list, with a column for each metric."""
-        if not isinstance(self._per_user, pd.DataFrame):
+        if not isinstance(self._per_user, DataFrame):
             self._per_user = self._per_user()
         return self._per_user
 
@@ -280,7 +281,7 @@ class Evaluation(Result, HandedOver):
         """
         write_trec_values(self.per_user, self.summary, self.spec, path)
 
-    def summarize(self, by: str | Sequence[str] | None = None, **options: Any) -> pd.DataFrame:
+    def summarize(self, by: str | Sequence[str] | None = None, **options: Any) -> DataFrame:
         """Reduce the lists to means or other statistics: `rd.summarize` of this evaluation.
 
         Parameters
@@ -310,13 +311,13 @@ class Evaluation(Result, HandedOver):
 
     def join_experiment(
         self,
-        assignment: pd.DataFrame,
+        assignment: DataFrame,
         *,
         user_col: str | Sequence[str] | None = None,
         variant_col: str = "variant",
         by: str | Sequence[str] | None = None,
         **options: Any,
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """Join `per_user` to an experiment's assignment: `rd.join_experiment` with the columns of
         this evaluation.
 
@@ -356,7 +357,7 @@ class Evaluation(Result, HandedOver):
         >>> result = rd.evaluate(
         ...     {"ann": ["a"], "bob": ["b"]}, {"ann": ["a"], "bob": ["a"]}, "mrr@1"
         ... )
-        >>> groups = pd.DataFrame({"user_id": ["ann", "bob", "cat"], "variant": ["A", "B", "B"]})
+        >>> groups = DataFrame({"user_id": ["ann", "bob", "cat"], "variant": ["A", "B", "B"]})
         >>> result.join_experiment(groups, missing="zero")[
         ...     ["user_id", "variant", "mrr@1", "has_metrics"]
         ... ]
@@ -384,7 +385,7 @@ class Evaluation(Result, HandedOver):
         options.setdefault("over", [name for name in list_key if name not in keys])
         return join_experiment(per_user, assignment, **options)
 
-    def _compared_rows(self, unused: str | None) -> pd.DataFrame:
+    def _compared_rows(self, unused: str | None) -> DataFrame:
         per_user = self.per_user.drop(columns=unused or [])
         per_user.attrs = {"recdf": self.spec}
         return per_user
@@ -393,11 +394,11 @@ class Evaluation(Result, HandedOver):
         rows, columns = self.per_user.shape
         return f"{rows:,} × {columns}"
 
-    def _first_rows(self) -> pd.DataFrame | None:
+    def _first_rows(self) -> DataFrame | None:
         return self.per_user.head(5)
 
 
-def _same_frame(one: pd.DataFrame, two: pd.DataFrame, labels: Sequence[str]) -> bool:
+def _same_frame(one: DataFrame, two: DataFrame, labels: Sequence[str]) -> bool:
     """Tell whether dtypes, order and cells are equal; numbers that were computed may differ by
     TOLERANCE."""
     if list(one.dtypes.items()) != list(two.dtypes.items()) or len(one) != len(two):
@@ -541,7 +542,7 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
         for name, part in parts.items()
         for label in named[name].values()
     }
-    counts = pd.DataFrame([part.spec["counts"] for part in parts.values()])
+    counts = DataFrame([part.spec["counts"] for part in parts.values()])
     spec["counts"] = {str(name): int(n) for name, n in counts.sum().items()}
     kept = set.intersection(*(set(part.per_user.columns) for part in parts.values()))
     kept |= {*metrics, model_col}
@@ -568,7 +569,7 @@ def _evaluation(name: Any, result: Any) -> Evaluation:
         result = result.to_pandas()
         if isinstance(result, Evaluation):
             return result
-    if isinstance(result, pd.DataFrame):
+    if isinstance(result, DataFrame):
         raise TypeError(
             f"results[{name!r}] is a DataFrame; expected a result of rd.evaluate or its folder. "
             "rd.compare_models takes frames by model"
@@ -576,7 +577,7 @@ def _evaluation(name: Any, result: Any) -> Evaluation:
     return read_parquet(result)
 
 
-def _with_models(table: pd.DataFrame, names: Mapping[Any, str], model_col: str) -> pd.DataFrame:
+def _with_models(table: DataFrame, names: Mapping[Any, str], model_col: str) -> DataFrame:
     """Return a table whose first column is the model."""
     table = table.copy(deep=False)
     table.attrs = {}

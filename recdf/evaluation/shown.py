@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
 
 from ..errors import MissingExtraError, OptionError
 from ..judge.per_user_columns import unit_of
@@ -46,7 +47,7 @@ EXCLUDED = (
 MOST_COLUMNS = 8  # of the first rows of per_user
 
 
-def result_text(title: str, summary: pd.DataFrame, spec: Mapping[str, Any]) -> str:
+def result_text(title: str, summary: DataFrame, spec: Mapping[str, Any]) -> str:
     """Return the text of a result for a terminal: intervals only where the window has room for
     them."""
     head, cells, align, notes = _look(summary, spec)
@@ -58,7 +59,7 @@ def result_text(title: str, summary: pd.DataFrame, spec: Mapping[str, Any]) -> s
 
 
 def result_html(
-    title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None, spec: Mapping[str, Any]
+    title: str, summary: DataFrame, first_rows: DataFrame | None, spec: Mapping[str, Any]
 ) -> str:
     """Return the HTML of a result for a notebook, with the first rows of `per_user` where they are
     at hand."""
@@ -78,7 +79,7 @@ def result_html(
 
 
 def _look(
-    summary: pd.DataFrame, spec: Mapping[str, Any]
+    summary: DataFrame, spec: Mapping[str, Any]
 ) -> tuple[list[str], list[list[Cell]], list[Align], list[str]]:
     """Arrange the first models and metrics as rows, with one column per k: the head, the cells,
     their alignment, and what a reader must know beside the table."""

@@ -16,6 +16,7 @@ from typing import Any, NotRequired, TypedDict, cast
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from .._version import version_and_build
 from ..errors import DataError, OptionError
@@ -33,7 +34,7 @@ MEAN_TOLERANCE = (
 
 
 def check_received(
-    per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any], where: Any
+    per_user: DataFrame, summary: DataFrame, spec: dict[str, Any], where: Any
 ) -> None:
     """Raise DataError unless spec, `per_user` and `summary` can be of one result."""
     problem = _misfit(spec, Spec, "spec") or _columns_misfit(per_user, summary, spec)
@@ -74,7 +75,7 @@ def _misfit(value: Any, kind: Any, name: str) -> str:
     return ""
 
 
-def _columns_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> str:
+def _columns_misfit(per_user: DataFrame, summary: DataFrame, spec: dict[str, Any]) -> str:
     keys, metrics = [*spec["by"], *spec["user_col"]], spec["metrics"]
     if not spec["user_col"] or len(set(keys)) < len(keys):
         found = f"by = {spec['by']} and user_col = {spec['user_col']}"
@@ -117,7 +118,7 @@ def _columns_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[st
     return ""
 
 
-def _values_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> str:
+def _values_misfit(per_user: DataFrame, summary: DataFrame, spec: dict[str, Any]) -> str:
     """Hold every mean over lists in the summary against the rows of `per_user`."""
     names = [name for name in spec["metrics"] if name in per_user.columns]
     if not names or per_user.empty:
@@ -229,7 +230,7 @@ def better_of(column: str) -> str | None:
         return None
 
 
-def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
+def definitions(spec: Mapping[str, Any]) -> DataFrame:
     """Return one row per metric column of a spec: its definition with every option, its meaning and
     its formula.
 
@@ -249,4 +250,4 @@ def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
         if record is not None:
             texts["better"] = record.stated(found["definition"])[1] or ""
         rows.append({"column": column, **{name: found[name] for name in METRIC_FIELDS}, **texts})
-    return pd.DataFrame(rows, columns=["column", *METRIC_FIELDS, *DEFINITION_FIELDS])
+    return DataFrame(rows, columns=["column", *METRIC_FIELDS, *DEFINITION_FIELDS])

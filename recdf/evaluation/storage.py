@@ -36,6 +36,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
 
 from ..errors import DataError, OptionError
 from ..inputs.frames import OneRecord
@@ -69,7 +70,7 @@ PARTS_FILE = "parts.json"
 # Addresses of Databricks, and the paths under which its machines see what they name.
 MOUNTED = (("dbfs:/Volumes/", "/Volumes/"), ("dbfs:/", "/dbfs/"))
 # per_user, summary and spec of a result
-Stored = tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]
+Stored = tuple[DataFrame, DataFrame, dict[str, Any]]
 
 
 def plain_path(path: Any) -> str:
@@ -115,7 +116,7 @@ class Written(NamedTuple):
 
 
 def write_tables(
-    folder: Any, result: Stored, *, overwrite: bool, profile: pd.DataFrame | None = None
+    folder: Any, result: Stored, *, overwrite: bool, profile: DataFrame | None = None
 ) -> None:
     """Write the files of a result into a folder, all or nothing."""
     per_user, summary, spec = result
@@ -164,7 +165,7 @@ def digest_of_result(*folders: Path) -> str:
 
 
 def write_files(
-    folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]
+    folder: Path, blocks: Iterable[DataFrame], summary: DataFrame, spec: dict[str, Any]
 ) -> Written:
     """Write the tables of a result into a folder from `staged`.
 
@@ -188,7 +189,7 @@ def write_files(
     return Written(digest, n_rows, n_columns)
 
 
-def frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
+def frame_to_arrow(frame: DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
     """Return the table to write, and the categories to store in its file."""
     table, categories = to_table(frame), categories_of(frame)
     described = {name: describe(frame[name]) for name in frame.columns}
@@ -244,18 +245,18 @@ def file_of_rows(folder: Path) -> Path:
     return plain_file(rows / HIDDEN_NAME / PER_USER if is_folder(rows) else rows)
 
 
-def read_summary(folder: Any) -> tuple[pd.DataFrame, dict[str, Any]]:
+def read_summary(folder: Any) -> tuple[DataFrame, dict[str, Any]]:
     """Read the summary of a result and its spec alone, without the rows of its lists."""
     path = local_path(folder) / SUMMARY_FILE
 
-    def read() -> tuple[pd.DataFrame, dict[str, Any]]:
+    def read() -> tuple[DataFrame, dict[str, Any]]:
         with open_sealed(where(path)) as sealed:
             return _read_sealed(sealed, path)
 
     return steadily([path], read)
 
 
-def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+def _read_sealed(sealed: Sealed, path: Path) -> tuple[DataFrame, dict[str, Any]]:
     """Return one table with the dtypes that it was written with, and its spec."""
     import pyarrow.parquet as pq
 
@@ -269,7 +270,7 @@ def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, An
             name: restore(table[name], dtype, categories.get(name))
             for name, dtype in described.items()
         }
-        frame = pd.DataFrame(columns)
+        frame = DataFrame(columns)
         frame.attrs["recdf"] = spec
     return frame, spec
 
@@ -286,8 +287,8 @@ def _understood(path: Path, what: str) -> Iterator[None]:
 
 
 def _read_parts(
-    rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]
-) -> pd.DataFrame:
+    rows: Path, empty: DataFrame, summary: DataFrame, spec: dict[str, Any]
+) -> DataFrame:
     """Read the rows of a result in parts, sorted by `by` value and list key; raise if a file of
     them is missing, has another size, or is none of this result."""
     import pyarrow.dataset as ds
@@ -323,12 +324,12 @@ def _read_parts(
                 column = column.cast(pa.timestamp(column.type.unit, "UTC"))
             columns[name] = restore(column, describe(like), categories.get(str(name)))
     by = summary[spec["by"]].drop_duplicates(ignore_index=True)
-    per_user = sorted_rows(pd.DataFrame(columns), by, spec["user_col"])
+    per_user = sorted_rows(DataFrame(columns), by, spec["user_col"])
     per_user.attrs["recdf"] = spec
     return per_user
 
 
-def sorted_rows(per_user: pd.DataFrame, by: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def sorted_rows(per_user: DataFrame, by: DataFrame, keys: list[str]) -> DataFrame:
     """Return rows sorted by `by` value, in the order of `by`, and then by list key."""
     rows = per_user[keys].copy()
     if len(by.columns):

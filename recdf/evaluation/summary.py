@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import DataFrame
 
 from ..errors import ColumnError, DataError, OptionError, kind_of
 from ..inputs.constraints import (
@@ -75,7 +76,7 @@ class ListReduction:
 
     stats: Sequence[Stat]
     weight_by: WeightBy | None
-    base: pd.DataFrame | None
+    base: DataFrame | None
     alpha: Annotated[float, a_number(0)]
     n_resamples: Positive
     seed: Annotated[int, a_number(0, whole=True)]
@@ -105,15 +106,15 @@ class HasPerUser(Protocol):
     spec."""
 
     @property
-    def per_user(self) -> pd.DataFrame: ...
+    def per_user(self) -> DataFrame: ...
 
 
-def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
+def per_user_table(given: DataFrame | HasPerUser) -> DataFrame:
     """Return the table of lists of a result, or a table as it was given."""
-    if isinstance(given, pd.DataFrame):
+    if isinstance(given, DataFrame):
         return given
     found = getattr(given, "per_user", None)
-    if isinstance(found, pd.DataFrame):
+    if isinstance(found, DataFrame):
         return found
     refuse_engine_frame(found, "per_user")
     refuse_engine_frame(given, "per_user")
@@ -124,7 +125,7 @@ def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
 
 @takes_options("user_col", "by", "weight_col")
 def summarize(
-    per_user: pd.DataFrame | HasPerUser,
+    per_user: DataFrame | HasPerUser,
     by: str | Sequence[str] | None = None,
     *,
     user_col: str | Sequence[str] | None = None,
@@ -135,11 +136,11 @@ def summarize(
     options: Options | None = None,
     stat: Stat | Sequence[Stat] = "mean",
     weight_by: WeightBy | None = None,
-    base: pd.DataFrame | HasPerUser | None = None,
+    base: DataFrame | HasPerUser | None = None,
     alpha: float = 0.0,
     n_resamples: int = 2000,
     seed: int = 0,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Mean of each metric over groups of per-user rows, or another statistic of them, with its
     interval.
 
@@ -241,7 +242,7 @@ def summarize(
     --------
     >>> import pandas as pd, recdf as rd
     >>> result = rd.evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, "mrr@1")
-    >>> users = pd.DataFrame({"user_id": ["u", "v"], "segment": ["new", "old"]})
+    >>> users = DataFrame({"user_id": ["u", "v"], "segment": ["new", "old"]})
     >>> joined = result.per_user.merge(users, on="user_id", validate="many_to_one")
     >>> rd.summarize(joined, by="segment")[["segment", "metric", "k", "value", "n"]]
       segment metric  k  value  n
@@ -255,7 +256,7 @@ def summarize(
     stats = [stat] if isinstance(stat, str | float) else as_columns(stat)
     base = None if base is None else per_user_table(base)
     how = ListReduction(stats, weight_by, base, alpha, n_resamples, seed)
-    whole = not isinstance(per_user, pd.DataFrame)
+    whole = not isinstance(per_user, DataFrame)
     per_user = per_user_table(per_user)
     spec = evaluated(per_user)
     if whole and weight_col is None:
@@ -305,7 +306,7 @@ def summarize(
 
 
 def recommender_columns(
-    per_user: pd.DataFrame, argument: str, weight_col: str | None = None
+    per_user: DataFrame, argument: str, weight_col: str | None = None
 ) -> list[str]:
     """Return the columns that tell the recommenders of a per-user table apart; a mean must not mix
     recommenders.
@@ -328,7 +329,7 @@ def recommender_columns(
 
 
 def _metric_columns(
-    per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: Mapping[str, Any]
+    per_user: DataFrame, metrics: Sequence[str] | None, spec: Mapping[str, Any]
 ) -> list[str]:
     if metrics is not None:
         if not (asked := as_columns(metrics)):
@@ -356,9 +357,7 @@ def _metric_columns(
     return names
 
 
-def _refuse_repeated_lists(
-    per_user: pd.DataFrame, keys: list[str], spec: Mapping[str, Any]
-) -> None:
+def _refuse_repeated_lists(per_user: DataFrame, keys: list[str], spec: Mapping[str, Any]) -> None:
     """Raise if a join repeated a list, which would then count twice."""
     written = [*spec.get("by", []), *spec.get("user_col", [])]
     if not keys and written and set(written) <= set(per_user.columns):
@@ -374,7 +373,7 @@ def _refuse_repeated_lists(
 
 
 def reduced(
-    per_user: pd.DataFrame,
+    per_user: DataFrame,
     by: list[str],
     names: Sequence[str],
     how: ListReduction,
@@ -382,8 +381,8 @@ def reduced(
     confidence: float,
     units: Sequence[str],
     weights: ndarray | None,
-    against: pd.DataFrame | None,
-) -> pd.DataFrame:
+    against: DataFrame | None,
+) -> DataFrame:
     """Return a row for each group, metric and statistic; `against` has the values of the
     baseline."""
     refuse_summary_names(by, ["stat"])
@@ -398,7 +397,7 @@ def reduced(
             own = np.minimum(own, k) if how.weight_by == "shown" and k is not None else own
             weight = own if weights is None else own * weights
 
-        def of(values: Any, name: str = name, weight: ndarray | None = weight) -> pd.DataFrame:
+        def of(values: Any, name: str = name, weight: ndarray | None = weight) -> DataFrame:
             plain = per_user.assign(**{name: values})
             return means(plain, by, [name], spec, confidence, units, weight)
 
@@ -426,8 +425,8 @@ def reduced(
 
 
 def _of_base(
-    per_user: pd.DataFrame, base: pd.DataFrame, names: Sequence[str], key: Sequence[str]
-) -> pd.DataFrame:
+    per_user: DataFrame, base: DataFrame, names: Sequence[str], key: Sequence[str]
+) -> DataFrame:
     """Return the rows that a baseline has for the list of each row, null for lists that it
     lacks."""
     require(base, "base", [*key, *names])
@@ -443,7 +442,7 @@ def _of_base(
 
 
 def _resampled(
-    per_user: pd.DataFrame,
+    per_user: DataFrame,
     by: list[str],
     x: ndarray,
     units: Sequence[str],

@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
+from pandas import DataFrame, Series
 
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import encode
@@ -46,7 +47,7 @@ class ItemGroups:
     `counts` is the number of rows of `true` whose item is in no group.
     """
 
-    labels: pd.Series
+    labels: Series
     columns: list[str]
     moments: list[GroupMoments]
     counts: Mapping[str, int]
@@ -55,7 +56,7 @@ class ItemGroups:
         moments = [one + two for one, two in zip(self.moments, other.moments, strict=True)]
         return ItemGroups(self.labels, self.columns, moments, added(self.counts, other.counts))
 
-    def column(self, position: ndarray) -> pd.Series:
+    def column(self, position: ndarray) -> Series:
         """Return the labels of groups at some positions, null for -1, in a dtype that keeps
         integers."""
         names = self.labels
@@ -77,7 +78,7 @@ def within(matched: Matched, keep: ndarray) -> Matched:
     return matched.beside(left, true_lists, rows)
 
 
-def check_item_by(item_by: str, by: Iterable[str], items: pd.DataFrame | None = None) -> None:
+def check_item_by(item_by: str, by: Iterable[str], items: DataFrame | None = None) -> None:
     """Raise if the column of groups is missing in `items`, or would stand twice in the summary."""
     if items is not None:
         column(items, item_by, "items")
@@ -115,7 +116,7 @@ def item_groups(
         of_lists = matched.list_by[population], len(matched.by), weight, undefined
         moments.append(GroupMoments.of(values, *of_lists))
     columns = [name for one in accuracy for name in one.columns]
-    return ItemGroups(pd.Series(labels.names), columns, moments, without_group(matched, item_by))
+    return ItemGroups(Series(labels.names), columns, moments, without_group(matched, item_by))
 
 
 def without_group(matched: Matched, item_by: str) -> dict[str, int]:
@@ -140,12 +141,12 @@ STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
 
 def summary_table(
     call: Call,
-    by: pd.DataFrame,
+    by: DataFrame,
     moments: GroupMoments | None,
-    exposed: pd.DataFrame | None,
+    exposed: DataFrame | None,
     groups: ItemGroups | None,
     spec: Spec,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return the rows of the summary, sorted by `by` value, then group (all items first), then in
     the metrics' order.
 
@@ -176,7 +177,7 @@ def summary_table(
     if groups is not None and call.item_by is not None:
         labelled[call.item_by] = groups.column(table["_group"].to_numpy())
     names = [*SUMMARY, *(name for name in OF_WEIGHTS if name in table)]
-    return pd.DataFrame({**labelled, **{name: table[name] for name in names}})
+    return DataFrame({**labelled, **{name: table[name] for name in names}})
 
 
 def exposure_rows(
@@ -184,7 +185,7 @@ def exposure_rows(
     n_lists: ndarray,
     requests: Sequence[Request],
     options: Options,
-) -> pd.DataFrame | None:
+) -> DataFrame | None:
     """Return summary rows of metrics of exposure, with `_by` (position of the `by` value) and
     `_metric`.
 
@@ -209,7 +210,7 @@ def exposure_rows(
                 row = {"_by": by, "_metric": number, "metric": named, "k": request.k}
                 row |= {"value": counted, "n": 0 if np.isnan(counted) else n_lists[by]}
                 rows.append(row | {"n_undefined": n_lists[by] if np.isnan(part) else 0})
-    found = pd.DataFrame(rows, columns=["_by", "_metric", *SUMMARY])
+    found = DataFrame(rows, columns=["_by", "_metric", *SUMMARY])
     return found.astype({"k": "Int64", **whole, **dict.fromkeys(STATISTICS, "float64")})
 
 
@@ -231,7 +232,7 @@ def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
         return None
 
 
-def label_array(series: pd.Series) -> pa.Array:
+def label_array(series: Series) -> pa.Array:
     """Return labels as Arrow values, without dictionaries and with -0.0 as 0.0."""
     array = pa.Array.from_pandas(series)
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -290,7 +291,7 @@ class ExposureSums:
 
 
 def exposure_sums(
-    matched: Matched, requests: Sequence[Request], true_item: pd.Series, pred_item: pd.Series
+    matched: Matched, requests: Sequence[Request], true_item: Series, pred_item: Series
 ) -> ExposureSums:
     """Count the sums that some metrics of exposure name; the item columns of both frames give the
     labels."""
@@ -346,7 +347,7 @@ def counts_of(
     checked = read_sides({name: given[name] for name in given if name not in IN_LISTS}, options)
     ids = {}
     for role, labels in sums.labels.items():
-        values = pd.Series(labels, dtype=pd.ArrowDtype(labels.type))
+        values = Series(labels, dtype=pd.ArrowDtype(labels.type))
         ids[str(role)] = read_ids(values, f"{role}[{options.item_col!r}]")
     items = encode([*ids.values(), *checked.item_ids.values()])
     coded = [column.all() for column in items.columns]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import DataFrame
 
 from ..errors import ColumnError, NullKeyError
 from ..inputs.ids import check_labels
@@ -220,24 +221,24 @@ OF_WEIGHTS = ("n_effective",)  # columns of the summary that only weighted means
 SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
 
 
-def groups_of(per_user: pd.DataFrame, by: list[str]) -> tuple[ndarray, pd.DataFrame]:
+def groups_of(per_user: DataFrame, by: list[str]) -> tuple[ndarray, DataFrame]:
     """Return the group of each row, and the labels of the groups in order of first appearance."""
     if not by:
-        return np.zeros(len(per_user), np.int64), pd.DataFrame(index=range(1))
+        return np.zeros(len(per_user), np.int64), DataFrame(index=range(1))
     group = per_user.groupby(by, sort=False, dropna=False, observed=True).ngroup().to_numpy()
     first = ~pd.Series(group).duplicated().to_numpy()
     return group, per_user.loc[first, by].reset_index(drop=True)
 
 
 def means(
-    per_user: pd.DataFrame,
+    per_user: DataFrame,
     by: list[str],
     names: list[str],
     spec: Mapping[str, Any],
     confidence: float,
     units: Sequence[str] = (),
     weights: ndarray | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return the mean and the interval of some columns in each group of rows."""
     group, labels = groups_of(per_user, by)
     n_groups = len(labels)
@@ -253,7 +254,7 @@ def means(
     return mean_table(labels, names, moments, spec, confidence).assign(n_users=n_users.ravel())
 
 
-def unit_codes(per_user: pd.DataFrame, units: Sequence[str], sort: bool = False) -> ndarray:
+def unit_codes(per_user: DataFrame, units: Sequence[str], sort: bool = False) -> ndarray:
     """Return a code for the unit of each row, in the order of the units' ids if they are to be
     sorted."""
     for name in units:
@@ -276,12 +277,12 @@ def refuse_summary_names(by: Iterable[Any], names: Sequence[str] = ()) -> None:
 
 
 def mean_table(
-    labels: pd.DataFrame,
+    labels: DataFrame,
     names: Sequence[str],
     moments: GroupMoments,
     spec: Mapping[str, Any],
     confidence: float = CONFIDENCE,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Make one row per group (a row of `labels`) and metric column."""
     refuse_summary_names(labels.columns)
     statistics, n_groups = moments.statistics(confidence), len(labels)
@@ -299,7 +300,7 @@ def mean_table(
     repeated = {
         str(name): labels[name].take(rows).reset_index(drop=True) for name in labels.columns
     }
-    return pd.DataFrame({**repeated, **columns}, copy=False)
+    return DataFrame({**repeated, **columns}, copy=False)
 
 
 def split_column(column: str) -> tuple[str, int | None]:

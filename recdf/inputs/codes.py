@@ -21,6 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
+from pandas import DataFrame
 
 from ..errors import ColumnError, DataError, IdTypeError, NullKeyError, examples
 from .frames import column
@@ -279,7 +280,7 @@ class CodeColumn(Protocol):
     def __getitem__(self, rows: slice, /) -> ndarray: ...
 
 
-def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, pd.DataFrame]:
+def group_codes(frame: DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, DataFrame]:
     """Code the rows by groups; returns the codes and a frame of the groups' labels, sorted by
     value."""
     columns = []
@@ -311,7 +312,7 @@ def strictly_ascends(codes: Codes) -> bool:
     return all(bool((part[1:] > part[:-1]).all()) for part in parts)
 
 
-def known_ids(frame: pd.DataFrame, role: str, name: str, hint: str = "") -> IdColumn:
+def known_ids(frame: DataFrame, role: str, name: str, hint: str = "") -> IdColumn:
     """Return a column of ids, of which none may be null."""
     return refuse_nulls(read_ids(column(frame, name, role), f"{role}[{name!r}]"), hint)
 

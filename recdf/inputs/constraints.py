@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import DataFrame, Series
 
 from ..errors import OptionError, closest, kind_of
 
@@ -172,7 +173,7 @@ NAME_KINDS: dict[Any, Constraint] = {
         "a list of names",
         lambda value: (
             isinstance(value, Collection | pd.Index)
-            and not isinstance(value, str | bytes | Mapping | pd.DataFrame)
+            and not isinstance(value, str | bytes | Mapping | DataFrame)
             and all(map(_is_name, value))
         ),
         "list of str",
@@ -268,12 +269,12 @@ class ArrowStream(Protocol):
 
 
 # Rows of `true`, `pred` and of side tables: a long frame, or a mapping of users to their items.
-Rows = pd.DataFrame | Mapping[Any, Any] | ArrowStream
+Rows = DataFrame | Mapping[Any, Any] | ArrowStream
 
 # A collection of ids, or a frame with a column of ids.
 Ids = (
-    pd.DataFrame
-    | pd.Series
+    DataFrame
+    | Series
     | pd.Index
     | ndarray
     | list[Any]
@@ -285,7 +286,7 @@ Ids = (
 
 # Features of items: columns of `items`, a frame indexed by item, or a function of positions in
 # `items`.
-Features = str | list[str] | Rows | pd.Series | Callable[[ndarray, ndarray], ndarray]
+Features = str | list[str] | Rows | Series | Callable[[ndarray, ndarray], ndarray]
 
 PopulationRule = Literal["true", "pred", "both", "all"]
 Ties = Literal["item_desc", "item_asc", "row", "worst", "raise"]

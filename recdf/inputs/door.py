@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
 
 from ..docstrings import Function, says_as
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
@@ -122,7 +123,7 @@ def _long_frames(
     orders: Sequence[str],
     items_sep: str | None = None,
     wide: Any = None,
-) -> dict[str, pd.DataFrame]:
+) -> dict[str, DataFrame]:
     """Return those of the frames that are in memory, with one item in a row."""
     user, item = found.get("user_col", "user_id"), id_columns(found)[-1]
     there = [
@@ -158,7 +159,7 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
         texts = _texts([one for name, one in found.items() if name not in OF_NO_NAMES])
     wide = found.get("wide")  # may be what the names of columns begin with
 
-    def read(name: str, rows: LazyRows) -> pd.DataFrame:
+    def read(name: str, rows: LazyRows) -> DataFrame:
         names = []
         for field in rows.schema:
             own, kind = field.name, field.type
@@ -182,18 +183,18 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
 
 def _in_memory(
     given: Mapping[str, Any], with_ids: bool
-) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+) -> tuple[dict[str, Any], dict[str, DataFrame]]:
     """Return the tables of users that are frames of Spark or Dask or paths of files in memory: the
     columns that the arguments name, and if they are asked for, those that may be ids. Return also
     the first row of each with all its columns.
 
     `given` has the defaults too.
     """
-    heads: dict[str, pd.DataFrame] = {}
+    heads: dict[str, DataFrame] = {}
     texts = _texts([one for name, one in given.items() if name not in TABLES_OF_USERS])
     texts |= {"user_id", "n_true", "n_rows", "weight"}
 
-    def needed(name: str, head: pd.DataFrame) -> list[str]:
+    def needed(name: str, head: DataFrame) -> list[str]:
         heads[name] = head
         others = head.select_dtypes(exclude=["float", "bool", "datetime", "datetimetz"]).columns
         return [name for name in head.columns if name in texts or (with_ids and name in others)]
@@ -213,7 +214,7 @@ def _in_memory(
 def table_of_users(data: Any, role: str) -> Any:
     """Return a table of another library as a frame, and anything else as it is."""
     data = data if (rows := lazy_rows(data)) is None else rows.table(rows.schema.names, role)
-    if isinstance(data, pd.DataFrame) or not (
+    if isinstance(data, DataFrame) or not (
         hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")
     ):
         return data

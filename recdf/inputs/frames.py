@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
+from pandas import DataFrame, Series
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_arrow, as_series
@@ -49,14 +50,14 @@ def as_frame(
     user_col: str | Sequence[str] = "user_id",
     item_col: str = "item_id",
     orders: Iterable[str] = (),
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return `data` as a DataFrame with one item in a row. A long frame is returned as it is.
 
     One number for a list of items does not order them, so the columns named in `orders` must hold
     lists beside lists.
     """
     data, lists = unwrapped(data), ItemLists(role, item_col, orders=(*ORDERS, *orders))
-    if isinstance(data, pd.DataFrame):
+    if isinstance(data, DataFrame):
         return _plain_frame(lists.frame(data))
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
@@ -77,7 +78,7 @@ def as_frame(
         # The method of polars gives plain strings. Its stream gives string views, which pandas
         # hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
-        frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
+        frame: DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return _plain_frame(lists.frame(frame))
     hint = next(
         (
@@ -134,7 +135,7 @@ def plain_table(table: pa.Table) -> pa.Table:
     return table
 
 
-def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
+def _plain_frame(frame: DataFrame) -> DataFrame:
     """Return the frame itself, or a shallow copy whose Arrow columns have types that pandas can
     compute with."""
     changed = {}
@@ -144,11 +145,11 @@ def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
             plain = plain_column(as_arrow(frame.iloc[:, i]))
         if plain is not None:
             of_arrow: Any = pd.ArrowDtype(plain.type)
-            changed[i] = pd.Series(of_arrow.__from_arrow__(plain), index=frame.index)
+            changed[i] = Series(of_arrow.__from_arrow__(plain), index=frame.index)
     if not changed:
         return frame
     columns = [changed.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])]
-    return pd.DataFrame(dict(enumerate(columns)), copy=False).set_axis(frame.columns, axis=1)
+    return DataFrame(dict(enumerate(columns)), copy=False).set_axis(frame.columns, axis=1)
 
 
 def is_view(kind: pa.DataType) -> bool:
@@ -184,7 +185,7 @@ def from_dict(
     user_col: str = "user_id",
     item_col: str = "item_id",
     value_name: str | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Turn a mapping of users to items into a long frame.
 
     Parameters
@@ -254,19 +255,19 @@ def from_dict(
     columns = {user_col: of_rows, item_col: as_series(ids)}
     if numbers is not None:
         names = [value_name] if value_name else ["relevance", "score"]
-        columns |= dict.fromkeys(names, pd.Series(numbers, dtype=float))
-    return pd.DataFrame(columns)
+        columns |= dict.fromkeys(names, Series(numbers, dtype=float))
+    return DataFrame(columns)
 
 
 def from_labelled(
-    frame: pd.DataFrame,
+    frame: DataFrame,
     *,
     relevance_col: str,
     score_cols: str | Sequence[str],
     user_col: str | Sequence[str] = "user_id",
     item_col: str = "item_id",
     model_col: str = "model",
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> tuple[DataFrame, DataFrame]:
     """Split one frame of labelled, scored candidates into `true` and `pred`.
 
     Parameters
@@ -298,7 +299,7 @@ def from_labelled(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> frame = pd.DataFrame(
+    >>> frame = DataFrame(
     ...     {"user_id": [1, 1], "item_id": ["a", "b"], "label": [1, 0], "als": [0.2, 0.9]}
     ... )
     >>> true, pred = rd.logs.from_labelled(frame, relevance_col="label", score_cols=["als"])
@@ -346,13 +347,13 @@ USUAL_NAMES = {
 
 
 def column(
-    frame: pd.DataFrame,
+    frame: DataFrame,
     name: Any,
     role: str,
     *,
     suggest: Iterable[Any] | None = None,
     apart: Collection[Any] = (),
-) -> pd.Series:
+) -> Series:
     """Return one column, or raise a ColumnError that lists the columns of the frame and says what
     to do.
 
@@ -371,7 +372,7 @@ def column(
                 f"collect {role} first"
             )
             raise ColumnError(said, column=where)
-        frame = pd.DataFrame(columns=[*frame.columns, *unread]) if unread else frame
+        frame = DataFrame(columns=[*frame.columns, *unread]) if unread else frame
         known = list(frame.columns if suggest is None else suggest)
         if len(frame.columns) == 1 and (mark := re.search(r"[;\t|]", str(frame.columns[0]))):
             said = (
@@ -383,8 +384,8 @@ def column(
         said = f"{role} has no column {name!r}; it has {have}"
         said += _instead(frame.drop(columns=[*apart], errors="ignore"), name, role, known)
         raise ColumnError(said, column=where)
-    found: pd.Series | pd.DataFrame = frame[name]
-    if isinstance(found, pd.DataFrame):
+    found: Series | DataFrame = frame[name]
+    if isinstance(found, DataFrame):
         raise ColumnError(f"{role} has {found.shape[1]} columns named {name!r}; expected one")
     return found
 
@@ -399,7 +400,7 @@ def _usual(name: Any) -> list[str]:
     ]
 
 
-def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str:
+def _instead(frame: DataFrame, name: Any, role: str, known: list[Any]) -> str:
     """Return what to do where a frame has no column of a name, as the end of a message."""
     for kind in _usual(name):
         usual = [one for one in known if kind in _usual(one)]
@@ -432,7 +433,7 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
     return closest(name, known)
 
 
-def read_numbers(series: pd.Series, where: str) -> ndarray:
+def read_numbers(series: Series, where: str) -> ndarray:
     """Return float64 (NaN for null), or int64 or uint64 for integers without nulls, which stay
     exact."""
     dtype = series.dtype
@@ -463,7 +464,7 @@ def read_numbers(series: pd.Series, where: str) -> ndarray:
 EXACT = 2**53
 
 
-def read_order(series: pd.Series, where: str) -> ndarray:
+def read_order(series: Series, where: str) -> ndarray:
     """Return numbers that have the order of a column's values, with NaN for null.
 
     They are mostly the values themselves, as `read_numbers` returns them. But float64 would make
@@ -488,12 +489,12 @@ def read_order(series: pd.Series, where: str) -> ndarray:
     return places
 
 
-def float_column(frame: pd.DataFrame, name: Any, role: str) -> ndarray:
+def float_column(frame: DataFrame, name: Any, role: str) -> ndarray:
     """Read a column of numbers as float64, with NaN for null."""
     return read_numbers(column(frame, name, role), f"{role}[{name!r}]").astype(np.float64)
 
 
-def read_values(frame: pd.DataFrame, name: str, role: str) -> ndarray:
+def read_values(frame: DataFrame, name: str, role: str) -> ndarray:
     """Read a column of values: finite numbers, in the unit of the caller."""
     values = float_column(frame, name, role)
     bad = ~np.isfinite(values)
@@ -507,11 +508,11 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> ndarray:
     return values
 
 
-def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
+def id_frame(data: Any, role: str, names: list[str]) -> DataFrame:
     """Return ids as a frame. They come as a frame or, for one column, also as a list, array, Series
     or Index."""
     tabular = hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")
-    if isinstance(data, pd.DataFrame) or tabular or lazy_rows(data) is not None:
+    if isinstance(data, DataFrame) or tabular or lazy_rows(data) is not None:
         return as_frame(data, role)
     if len(names) > 1:
         raise ColumnError(
@@ -523,5 +524,5 @@ def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
         raise TypeError(
             f"{role} is {kind_of(data)}; expected a frame, or a list, array, Series or Index of ids"
         )
-    values = data if isinstance(data, pd.Series | pd.Index) else as_series(list(data))
+    values = data if isinstance(data, Series | pd.Index) else as_series(list(data))
     return as_series(values.array).to_frame(names[0])

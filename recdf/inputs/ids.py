@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
+from pandas import Series
 
 from ..errors import IdTypeError, examples
 
@@ -96,34 +97,32 @@ def _take_chunks(array: pa.ChunkedArray, rows: ndarray) -> pa.ChunkedArray:
     return found if order is None else found.take(pa.array(np.argsort(order)))
 
 
-def take_rows(series: pd.Series, rows: ndarray) -> pd.Series:
+def take_rows(series: Series, rows: ndarray) -> Series:
     """Take some rows of a column, with a new index and in its dtype."""
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype) or (
         isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"
     ):
         from_arrow: Any = dtype
-        return pd.Series(
-            from_arrow.__from_arrow__(_take_chunks(as_arrow(series), rows)), dtype=dtype
-        )
-    return pd.Series(series.array.take(rows), dtype=dtype)
+        return Series(from_arrow.__from_arrow__(_take_chunks(as_arrow(series), rows)), dtype=dtype)
+    return Series(series.array.take(rows), dtype=dtype)
 
 
-def as_series(values: Any) -> pd.Series:
+def as_series(values: Any) -> Series:
     """Values as a column. Strings with lone surrogates stay objects, for a message that names
     them."""
     try:
-        return pd.Series(values)
+        return Series(values)
     except UnicodeEncodeError:
-        return pd.Series(values, dtype=object)
+        return Series(values, dtype=object)
 
 
-def read_ids(series: pd.Series, where: str) -> IdColumn:
+def read_ids(series: Series, where: str) -> IdColumn:
     """Check one id column and return it as `IdColumn`."""
     dtype = series.dtype
     refuse_nested(dtype, where)
     if isinstance(dtype, pd.CategoricalDtype):
-        categories = read_ids(pd.Series(series.cat.categories), where)
+        categories = read_ids(Series(series.cat.categories), where)
         return _dictionary_ids(where, series.cat.codes.to_numpy(), categories)
     if pd.api.types.is_bool_dtype(dtype):
         raise IdTypeError(
@@ -145,7 +144,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
                 else array.unify_dictionaries().combine_chunks()
             )
             categories = read_ids(
-                pd.Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where
+                Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where
             )
             positions = array.indices.cast(pa.int32())
             if positions.null_count:
@@ -163,7 +162,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
     return _object_ids(series.astype(object), where)
 
 
-def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
+def read_by(columns: Sequence[Series], where: str) -> list[IdColumn]:
     """Read columns whose values only tell rows apart, and which may therefore also hold bools and
     fractions.
 
@@ -181,7 +180,7 @@ def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
     return found
 
 
-def check_labels(series: pd.Series, where: str) -> pd.Series:
+def check_labels(series: Series, where: str) -> Series:
     """Return labels as they are, or raise where one has lone surrogates: pandas 2 takes all such
     texts for the same one, and pandas 3 fails on them."""
     dtype = series.dtype
@@ -225,12 +224,12 @@ def _dictionary_ids(where: str, positions: ndarray, categories: IdColumn) -> IdC
     return IdColumn(where, categories.kind, positions, null if null.any() else None, categories)
 
 
-def _plain_labels(series: pd.Series, where: str) -> IdColumn:
+def _plain_labels(series: Series, where: str) -> IdColumn:
     codes, labels = label_codes(series, where)
     return _dictionary_ids(where, codes, IdColumn(where, "label", np.asarray(labels, dtype=object)))
 
 
-def label_codes(series: pd.Series, where: str, *, sort: bool = False) -> tuple[ndarray, Any]:
+def label_codes(series: Series, where: str, *, sort: bool = False) -> tuple[ndarray, Any]:
     """Return a number for each value that is equal for equal values, and the value of each number;
     -1 for null."""
     refuse_nested(series.dtype, where)
@@ -258,14 +257,14 @@ def is_nested(dtype: Any) -> bool:
     return nested or "view<" in str(kind) or "interval" in str(kind)
 
 
-def _nulls(series: pd.Series) -> ndarray | None:
+def _nulls(series: Series) -> ndarray | None:
     if isinstance(series.dtype, pd.ArrowDtype) and not as_arrow(series).null_count:
         return None  # without an array of bools
     null = series.isna().to_numpy(dtype=bool)
     return null if null.any() else None
 
 
-def _integer_ids(series: pd.Series, where: str) -> IdColumn:
+def _integer_ids(series: Series, where: str) -> IdColumn:
     null = None if isinstance(series.dtype, np.dtype) else _nulls(series)
     name = str(series.dtype).lower().removesuffix("[pyarrow]")
     fill: dict[str, Any] = {} if null is None else {"na_value": 0}
@@ -278,7 +277,7 @@ def _integer_ids(series: pd.Series, where: str) -> IdColumn:
     return IdColumn(where, "integer", values, null)
 
 
-def _float_ids(series: pd.Series, where: str) -> IdColumn:
+def _float_ids(series: Series, where: str) -> IdColumn:
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     null, name = np.isnan(values), str(series.dtype).lower()
     # Whole numbers are exact below this power of 2.
@@ -299,19 +298,19 @@ def _float_ids(series: pd.Series, where: str) -> IdColumn:
     return IdColumn(where, kind, integers, null if null.any() else None)
 
 
-def as_arrow(series: pd.Series) -> Any:
+def as_arrow(series: Series) -> Any:
     """Return a column as a chunked array of Arrow."""
     array = pa.array(series.array, from_pandas=True)
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
-def _arrow_ids(series: pd.Series, where: str) -> IdColumn:
+def _arrow_ids(series: Series, where: str) -> IdColumn:
     array = as_arrow(series)
     null = array.is_null().to_numpy(zero_copy_only=False).astype(bool) if array.null_count else None
     return IdColumn(where, "string" if array.type in TEXTS else "bytes", array, null)
 
 
-def _object_ids(series: pd.Series, where: str) -> IdColumn:
+def _object_ids(series: Series, where: str) -> IdColumn:
     """Read ids that are Python objects by their type."""
     inferred, values = pd.api.types.infer_dtype(series, skipna=True), series.to_numpy()
     if inferred == "string":
@@ -324,9 +323,9 @@ def _object_ids(series: pd.Series, where: str) -> IdColumn:
     plain = {"boolean": bool, "integer": np.int64}.get(inferred, np.float64)
     try:
         if inferred.startswith("datetime"):
-            exact = pd.to_datetime(pd.Series(present))
+            exact = pd.to_datetime(Series(present))
         elif inferred in ("boolean", "integer", "floating", "mixed-integer-float"):
-            exact = pd.Series(present).astype(plain)
+            exact = Series(present).astype(plain)
         else:
             return _labels_of_one_type(values, present, null, where)
     except (OverflowError, ValueError):  # ids beyond int64; dates out of range or of several zones

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import Table
 
 from ..errors import DataError
 from .machine import memory_bytes
@@ -32,12 +33,12 @@ class LazyRows:
     schema: pa.Schema
     read: Callable[[list[str]], Iterable[Any]]
 
-    def batches(self, names: list[str], role: str) -> Iterator[pa.Table]:
+    def batches(self, names: list[str], role: str) -> Iterator[Table]:
         """Yield tables with some columns. A reader without rows was probably read before, which is
         an error."""
         n_rows = 0
         for piece in self.read(names):
-            table = pa.Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece
+            table = Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece
             n_rows += len(table)
             yield table.select(names)
         if not n_rows and self.kind == READER:
@@ -47,7 +48,7 @@ class LazyRows:
             )
             raise DataError(f"{role} is {READER}, which has no rows: {words}")
 
-    def table(self, names: list[str], role: str) -> pa.Table:
+    def table(self, names: list[str], role: str) -> Table:
         """Return some columns of all rows. Raise an error if they take more than a quarter of the
         memory."""
         held, n_bytes, limit = [], 0, memory_bytes(None)

@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
+from pandas import DataFrame, Series
 
 from ..errors import (
     ColumnError,
@@ -41,7 +42,7 @@ PLAIN_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"  # as it is plainly written
 ITEM_SEPARATORS = (",", "|", ";", " ")  # of items in one text, as files have them
 TEXTS_SEEN = 200  # texts that are looked at
 
-FlatLists = tuple[ndarray, pd.Series]  # the number of items of each row, and the items of all rows
+FlatLists = tuple[ndarray, Series]  # the number of items of each row, and the items of all rows
 
 
 def is_list(kind: Any) -> bool:
@@ -87,7 +88,7 @@ class ItemLists:
         frame = self.frame(table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True))
         return pa.table({name: pa.array(frame[name].array) for name in frame.columns})
 
-    def frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def frame(self, frame: DataFrame) -> DataFrame:
         """Return the long frame of a frame; a frame with one item in a row is returned as it is."""
         read = self._items(frame)
         if read is None:
@@ -131,11 +132,11 @@ class ItemLists:
                     name if one == item else one: _series(pc.struct_field(array, one), other[1])
                     for one in fields
                 } or {name: other[1]}
-        long = pd.DataFrame(found, copy=False)
+        long = DataFrame(found, copy=False)
         long.index.name = frame.index.names[0]  # a message names it where this column is missing
         return long
 
-    def _items(self, frame: pd.DataFrame) -> FlatLists | None:
+    def _items(self, frame: DataFrame) -> FlatLists | None:
         """Return how many items each row has, and the items of all rows; None if each row has
         one."""
         if self.wide:
@@ -168,7 +169,7 @@ class ItemLists:
 
 
 def item_lists(
-    frames: Mapping[str, pd.DataFrame],
+    frames: Mapping[str, DataFrame],
     item_col: str,
     sep: str | None,
     wide: str | Sequence[str] | None,
@@ -196,7 +197,7 @@ def item_lists(
     return {role: replace(one, integers=integers) for role, one in found.items()}
 
 
-def _kind(values: pd.Series | None) -> str | None:
+def _kind(values: Series | None) -> str | None:
     """Return the kind of the first ids of a column; None if they are no ids, for which the call
     raises an error."""
     try:
@@ -205,7 +206,7 @@ def _kind(values: pd.Series | None) -> str | None:
         return None
 
 
-def _wide_columns(frame: pd.DataFrame, wide: str | Sequence[str], item_col: str) -> tuple[str, ...]:
+def _wide_columns(frame: DataFrame, wide: str | Sequence[str], item_col: str) -> tuple[str, ...]:
     """Return the columns of items, best first; a text is what their names begin with, before a
     number."""
     if item_col in frame.columns:
@@ -232,7 +233,7 @@ def _wide_columns(frame: pd.DataFrame, wide: str | Sequence[str], item_col: str)
 def lists_in(values: Any, where: str, ordered: bool = False) -> FlatLists | None:
     """Return the lists in a column; None if it has none. A set has no order, and cannot be one that
     is `ordered`."""
-    if not isinstance(values, pd.Series):  # there is no such column, or there are two
+    if not isinstance(values, Series):  # there is no such column, or there are two
         return None
     if is_list(getattr(values.dtype, "pyarrow_dtype", "")):
         return _flat(as_arrow(values), values, where)
@@ -258,10 +259,10 @@ def lists_in(values: Any, where: str, ordered: bool = False) -> FlatLists | None
     # Items that Arrow has no column for.
     rows = [one if isinstance(one, LISTS) else () for one in cells]
     items = list(chain.from_iterable(rows))
-    return np.fromiter(map(len, rows), np.int64), pd.Series(items, dtype=object)
+    return np.fromiter(map(len, rows), np.int64), Series(items, dtype=object)
 
 
-def _flat(column: Any, like: pd.Series, where: str) -> FlatLists:
+def _flat(column: Any, like: Series, where: str) -> FlatLists:
     """Return the lists of an Arrow column, with items in the kind of dtype that `like` has."""
     items = pc.list_flatten(column)
     if is_list(items.type):
@@ -276,7 +277,7 @@ def _lengths(lists: Any) -> ndarray:
     return pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
 
 
-def _series(items: Any, like: pd.Series) -> pd.Series:
+def _series(items: Any, like: Series) -> Series:
     """Return values as a column: in a dtype of Arrow if `like` has one or if they have fields, else
     one of pandas."""
     of_arrow = isinstance(like.dtype, pd.ArrowDtype) or pa.types.is_struct(items.type)
@@ -365,7 +366,7 @@ def from_sparse(
     user_col: str = "user_id",
     item_col: str = "item_id",
     value_name: str | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Turn a sparse matrix of users by items into a long frame.
 
     Parameters
@@ -419,7 +420,7 @@ def from_sparse(
     found = {user_col: _labelled(user, users, "users", rows.shape[0])}
     found[item_col] = _labelled(rows.indices.astype(np.int64), items, "items", rows.shape[1])
     number = rows.data.astype(np.float64) if rows.data.dtype == bool else rows.data
-    return pd.DataFrame(
+    return DataFrame(
         found | dict.fromkeys([value_name] if value_name else ["relevance", "score"], number)
     )
 
@@ -432,7 +433,7 @@ def from_top_k(
     items: Any = None,
     user_col: str = "user_id",
     item_col: str = "item_id",
-) -> pd.DataFrame:
+) -> DataFrame:
     """Turn an array with the best items of each user into a long frame, as `implicit` and Faiss
     give them.
 
@@ -495,7 +496,7 @@ def from_top_k(
             f"top holds {place.dtype} values; expected positions of items, which are integers"
         )
     user, rank = np.nonzero(there)
-    frame = pd.DataFrame({user_col: _labelled(user, users, "users", len(top))})
+    frame = DataFrame({user_col: _labelled(user, users, "users", len(top))})
     frame[item_col] = _labelled(place[there], items, "items")
     if scores is None:
         return frame.assign(rank=rank + 1)
@@ -521,7 +522,7 @@ def _labelled(places: ndarray, labels: Any, name: str, n: int | None = None) -> 
         raise TypeError(
             f"{name} is a mapping; expected the labels in a list, in the order of the positions"
         )
-    given = pd.Series(labels).reset_index(drop=True)
+    given = Series(labels).reset_index(drop=True)
     needed = places.max(initial=-1) + 1 if n is None else n
     if len(given) < needed or (n is not None and len(given) > n):
         raise DataError(

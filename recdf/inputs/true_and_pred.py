@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import DataFrame, Series
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, RecdfError, examples
 from .codes import known_ids
@@ -47,7 +48,7 @@ class ReadRows:
     """
 
     role: str
-    frame: pd.DataFrame
+    frame: DataFrame
     keys: list[IdColumn]
     by: list[IdColumn]
     item: IdColumn
@@ -263,7 +264,7 @@ def rows_refused_or_dropped(
 
 
 def read_rows(
-    frame: pd.DataFrame,
+    frame: DataFrame,
     role: str,
     options: Options,
     number: ndarray | None = None,
@@ -321,7 +322,7 @@ def _named_otherwise(options: Options, *more: Any) -> set[Any]:
     return {*as_columns(options.user_col), options.item_col, options.value_col, *more}
 
 
-def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
+def relevance_source(frame: DataFrame, options: Options) -> str | None:
     """Return the column of `true` that holds relevances: that of `relevance_col=`, else one named
     `relevance`."""
     given: str | Literal[False] | None = options.relevance_col
@@ -334,7 +335,7 @@ def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
 
 
 def read_true(
-    frame: pd.DataFrame, options: Options, findings: dict[str, BrokenRows] | None = None
+    frame: DataFrame, options: Options, findings: dict[str, BrokenRows] | None = None
 ) -> ReadRows:
     """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
     name = relevance_source(frame, options)
@@ -356,7 +357,7 @@ def read_true(
     return replace(table, number_col=name)
 
 
-def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
+def broken_of_true(frame: DataFrame, options: Options) -> list[Broken]:
     """Return the rules that the propensities and the weights in `true` break."""
     found, name, weight = [], options.propensity_col, options.weight_name
     if name is not None:
@@ -369,7 +370,7 @@ def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
     return found
 
 
-def read_weights(values: pd.Series, where: str, options: Options) -> ndarray:
+def read_weights(values: Series, where: str, options: Options) -> ndarray:
     """Read the weights of lists that stand beside `true`, and raise for those that are no
     weights."""
     numbers = read_numbers(values, where).astype(np.float64)
@@ -378,7 +379,7 @@ def read_weights(values: pd.Series, where: str, options: Options) -> ndarray:
     return numbers
 
 
-def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> ndarray:
+def read_relevance(frame: DataFrame, name: str, options: Options) -> ndarray:
     """Read relevances as given. If a column that was only found by its name holds no numbers, the
     error says so."""
     try:
@@ -402,12 +403,12 @@ def gains(relevance: ndarray, options: Options) -> ndarray:
     return found if options.not_judged == "raise" else np.where(relevance >= 0, found, -1.0)
 
 
-def _shared_by(true: pd.DataFrame, options: Options) -> list[str]:
+def _shared_by(true: DataFrame, options: Options) -> list[str]:
     """Return the `by` columns that `true` has too."""
     return [name for name in as_columns(options.by) if name in true.columns]
 
 
-def by_in_true(true: pd.DataFrame, options: Options) -> list[str]:
+def by_in_true(true: DataFrame, options: Options) -> list[str]:
     """Return the `by` columns whose values are matched with those of `true`."""
     asked, shared = options.by_in_true, _shared_by(true, options)
     names = shared if asked is True else as_columns(asked or None)
@@ -419,7 +420,7 @@ def by_in_true(true: pd.DataFrame, options: Options) -> list[str]:
     return names
 
 
-def order_source(frame: pd.DataFrame, options: Options) -> Order:
+def order_source(frame: DataFrame, options: Options) -> Order:
     """Find out what orders `pred`, and in which column it is."""
     if options.rank_col is not None:
         return {"by": "rank", "column": options.rank_col}
@@ -437,7 +438,7 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
 
 
 def read_pred(
-    frame: pd.DataFrame,
+    frame: DataFrame,
     order: Order,
     options: Options,
     role: str = "pred",
@@ -457,7 +458,7 @@ def read_pred(
     return replace(table, descending=of != "rank", number_col=name)
 
 
-def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[IdColumn]]:
+def read_users(users: Any, user_cols: list[str]) -> tuple[DataFrame, list[IdColumn]]:
     """Read a population given as ids or as a frame of ids: the frame, and its ids."""
     frame = id_frame(users, "users", user_cols)
     return frame, [known_ids(frame, "users", name) for name in user_cols]
@@ -509,7 +510,7 @@ class Hints(NamedTuple):
     doubts: dict[OrderDoubt, str]
 
 
-def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) -> Hints:
+def hints_of(true: DataFrame | None, pred: DataFrame, options: Options) -> Hints:
     """Read the hints from the columns of both frames."""
     more = options.relevance_col, options.propensity_col, options.weight_name
     taken = _named_otherwise(options, *as_columns(options.by), *more)
@@ -524,7 +525,7 @@ def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) ->
 
     def numbers(name: Any) -> bool:
         values = pred[name]  # two columns of one name are a frame
-        if not isinstance(values, pd.Series):
+        if not isinstance(values, Series):
             return False
         is_number, is_bool = pd.api.types.is_numeric_dtype, pd.api.types.is_bool_dtype
         return is_number(values.dtype) and not is_bool(values.dtype)

@@ -21,6 +21,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import DataFrame
 
 from ..errors import IdTypeError
 from ..inputs.codes import CodeColumn, Coded, encode_keys, first_rows
@@ -30,7 +31,7 @@ from ..inputs.options import Options, as_columns
 from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
 from ..inputs.true_and_pred import ReadRows
 
-NO_BY = pd.DataFrame(index=range(1))  # without `by`, there is one recommender without a name
+NO_BY = DataFrame(index=range(1))  # without `by`, there is one recommender without a name
 
 
 def key_run_heads(columns: Sequence[IdColumn]) -> ndarray | None:
@@ -58,8 +59,8 @@ def at_heads(columns: Sequence[IdColumn], heads: ndarray | None) -> list[IdColum
 
 
 def encode_by(
-    table: ReadRows, heads: ndarray | None, names: list[str], known: pd.DataFrame | None
-) -> tuple[Coded | None, pd.DataFrame]:
+    table: ReadRows, heads: ndarray | None, names: list[str], known: DataFrame | None
+) -> tuple[Coded | None, DataFrame]:
     """Return the code of the `by` value of each row (or run of rows), and the labels of the codes.
 
     Codes follow the order of `known`, if it is given, and otherwise the order in which values first
@@ -86,9 +87,7 @@ def encode_by(
     return codes.mapped(place), labels
 
 
-def encode_both(
-    one: pd.DataFrame, two: pd.DataFrame, names: Sequence[str]
-) -> tuple[list[Coded], int]:
+def encode_both(one: DataFrame, two: DataFrame, names: Sequence[str]) -> tuple[list[Coded], int]:
     """Code the `by` values of two frames together, in which some of these columns may be bools or
     fractions."""
     pairs = [read_by([one[name], two[name]], f"pred[{name!r}]") for name in names]
@@ -143,9 +142,9 @@ def place_of(lists: ndarray, codes: ndarray, n_codes: int) -> ndarray:
 def key_frame(
     key: ndarray,
     n_keys: int,
-    sources: dict[str, tuple[pd.DataFrame, ndarray, ndarray]],
+    sources: dict[str, tuple[DataFrame, ndarray, ndarray]],
     options: Options,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return the labels of the lists' keys, in the dtype of the frame that the population is taken
     from.
 
@@ -184,10 +183,10 @@ def key_frame(
     return key_labels(pd.concat(tables, ignore_index=True), names, row_of[key])
 
 
-def key_labels(frame: pd.DataFrame, names: list[str], rows: ndarray) -> pd.DataFrame:
+def key_labels(frame: DataFrame, names: list[str], rows: ndarray) -> DataFrame:
     """Take some rows of some columns, with a new index. It goes by column, since frame[names] would
     copy all rows."""
-    labels = pd.DataFrame(
+    labels = DataFrame(
         {i: take_rows(frame[name], rows) for i, name in enumerate(names)}, copy=False
     )
     return labels.set_axis(pd.Index(names, tupleize_cols=False), axis=1)

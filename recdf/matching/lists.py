@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import DataFrame
 
 from ..errors import DataError, OptionError
 from ..inputs.sorting import distinct, exact_sums, rank_within
@@ -49,8 +50,8 @@ class Matched:
     groups, and the group of each list, -1 for none.
     """
 
-    keys: pd.DataFrame
-    by: pd.DataFrame
+    keys: DataFrame
+    by: DataFrame
     list_by: ndarray
     n_true: ndarray
     n_pred: ndarray
@@ -66,7 +67,7 @@ class Matched:
     order: Order
     overlap: Overlap
     sides: Sides
-    frames: tuple[pd.DataFrame, pd.DataFrame]
+    frames: tuple[DataFrame, DataFrame]
     first: Mapping[str, ndarray] = field(default_factory=dict)
     relevance_col: str | None = None
     judged_only: bool = False

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import DataFrame
 
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import encode, encode_keys, first_rows
@@ -71,7 +72,7 @@ def match(
     pred: Any,
     options: Options,
     given: Mapping[str, Any] | None = None,
-    by_values: pd.DataFrame | None = None,
+    by_values: DataFrame | None = None,
     part: bool = False,
     findings: dict[str, BrokenRows] | None = None,
 ) -> Matched:
@@ -144,7 +145,7 @@ class _Steps:
         self.hints = hints_of(None if true is None else true_frame, pred_frame, options)
         self.has_true, self.true_is_table = true is not None, not isinstance(true, Mapping | None)
 
-    def code(self, by_values: pd.DataFrame | None) -> None:
+    def code(self, by_values: DataFrame | None) -> None:
         """Give a key one code in all tables, and so an item.
 
         `true_heads` and `pred_heads` are the first rows of runs of equal keys. Where there are
@@ -302,7 +303,7 @@ class _Steps:
         agree = np.flatnonzero(of_by.all()[list_by] == place[key])
         return lists.take(agree)
 
-    def _labels(self, key: ndarray) -> pd.DataFrame:
+    def _labels(self, key: ndarray) -> DataFrame:
         """Return the labels of each list's key, in the dtype of the frame that the population is
         taken from."""
         true, pred = self.true_lists, self.pred_lists

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import DataFrame
 
 from ..errors import DataError, OptionError, examples
 from ..inputs.codes import IdCodes, encode_keys
@@ -399,11 +400,11 @@ WEIGHT_PLACES = {
 
 
 def list_weights(
-    labels: pd.DataFrame,
+    labels: DataFrame,
     rows: ReadRows,
     true: Ranked,
     true_list: ndarray,
-    users: pd.DataFrame | None,
+    users: DataFrame | None,
     options: Options,
 ) -> ndarray | None:
     """Return the weight of each list, or None without weights.
@@ -430,7 +431,7 @@ def list_weights(
     else:
         if isinstance(options.weight_col, Mapping):
             keys, numbers = as_series(list(options.weight_col)), list(options.weight_col.values())
-            users = pd.DataFrame({as_columns(options.user_col)[0]: keys, name: numbers})
+            users = DataFrame({as_columns(options.user_col)[0]: keys, name: numbers})
         assert users is not None
         where = "weight_col" if source == "mapping" else f"users[{name!r}]"
         given = read_weights(column(users, name, "users"), where, options)
@@ -446,7 +447,7 @@ def list_weights(
 
 
 def user_groups_of(
-    labels: pd.DataFrame, users: pd.DataFrame | None, options: Options, name: str
+    labels: DataFrame, users: DataFrame | None, options: Options, name: str
 ) -> tuple[pd.Index, ndarray]:
     """Return the groups that a column of `users=` names, and the number of the group of each list,
     -1 for none."""
@@ -459,8 +460,8 @@ def user_groups_of(
 
 
 def _by_key(
-    labels: pd.DataFrame,
-    frame: pd.DataFrame,
+    labels: DataFrame,
+    frame: DataFrame,
     values: ndarray,
     said: tuple[str, str],
     options: Options,

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import ColumnError, DataError, OptionError, UndefinedMetricError
 from ..inputs.options import Options
@@ -24,7 +25,7 @@ from ..stats.numbers import Floats, undefined_is_nan
 from .record import Bounds, Request
 
 
-def label_frame(matched: Labelled) -> pd.DataFrame:
+def label_frame(matched: Labelled) -> DataFrame:
     """Return the `by` and list key columns, one row per list."""
     return per_user_frame(matched, {})
 
@@ -34,16 +35,14 @@ class Labelled(Protocol):
     row of each list."""
 
     @property
-    def keys(self) -> pd.DataFrame: ...
+    def keys(self) -> DataFrame: ...
     @property
-    def by(self) -> pd.DataFrame: ...
+    def by(self) -> DataFrame: ...
     @property
     def list_by(self) -> np.ndarray: ...
 
 
-def per_user_frame(
-    matched: Labelled, columns: Mapping[str, np.ndarray | pd.Series]
-) -> pd.DataFrame:
+def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Series]) -> DataFrame:
     """Return the `by` and list key columns followed by other columns, one row per list."""
     labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
     if len(matched.by.columns):
@@ -58,7 +57,7 @@ def per_user_frame(
             f"the key or by column {taken[0]!r} has the name of a result column; rename it"
         )
     # copy=False, since pandas would otherwise copy millions of lists times many metrics.
-    return pd.DataFrame({**found, **columns}, copy=False)
+    return DataFrame({**found, **columns}, copy=False)
 
 
 def compute(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ..errors import OptionError, valid
 from ..inputs.door import at_the_door
@@ -113,7 +113,7 @@ class Metric(MetricRecord):
 class ListMetric(Metric):
     """A metric with one value per list; called, it is the mean over the population."""
 
-    def per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:
+    def per_user(self, *args: Any, **kwargs: Any) -> DataFrame:
         """One row per list of the population: `by` columns, list key columns, the metric at k."""
         call, true, pred = self._call(args, kwargs)
         if call.requests[0].pooled:
@@ -269,7 +269,7 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     return made
 
 
-def metrics_table() -> pd.DataFrame:
+def metrics_table() -> DataFrame:
     """All metrics as a frame, one row each.
 
     Returns
@@ -300,7 +300,7 @@ def metrics_table() -> pd.DataFrame:
         }
         for m in METRICS.values()
     ]
-    return pd.DataFrame(rows)
+    return DataFrame(rows)
 
 
 def written(name: str) -> str:

@@ -25,11 +25,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 from numpy import ndarray
+from pandas import DataFrame, Series
+from pyarrow import Schema, Table
 
 from ..errors import DataError, EngineError
 from ..evaluation.dtypes import without_dictionary
@@ -47,7 +48,7 @@ from ..matching.match import match
 from .engines import IN_BUCKET, Handle, Here, Shared, opened
 from .source import frame_of_arrow
 
-Schemas = Mapping[str, pa.Schema]
+Schemas = Mapping[str, Schema]
 Cells = Sequence[Any]
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
@@ -72,15 +73,15 @@ class Dealt(NamedTuple):
     """Rows sorted by bucket: bucket i has the rows edges[i]:edges[i + 1] of the table, in the order
     that they had."""
 
-    table: pa.Table
+    table: Table
     edges: ndarray
 
-    def of(self, bucket: int) -> pa.Table:
+    def of(self, bucket: int) -> Table:
         """Return the rows of a bucket."""
         return self.table.slice(self.edges[bucket], self.edges[bucket + 1] - self.edges[bucket])
 
 
-def dealt(table: pa.Table, bucket: ndarray, n_buckets: int) -> Dealt:
+def dealt(table: Table, bucket: ndarray, n_buckets: int) -> Dealt:
     """Sort rows by their bucket."""
     if n_buckets == 1:
         return Dealt(table, np.array([0, len(table)]))
@@ -108,7 +109,7 @@ class Packing:
     keys: Sequence[str]
     spread: str
     n_buckets: int
-    schema: pa.Schema
+    schema: Schema
     kept: bool = False
     narrow: Collection[str] | None = None
     lists: ItemLists | None = None
@@ -125,17 +126,17 @@ class Packing:
         if any(map(len, held)):
             yield self._packed(held)
 
-    def dealt(self, table: pa.Table) -> Dealt:
+    def dealt(self, table: Table) -> Dealt:
         """Return the rows sorted by bucket."""
         table = cast_table(table if self.lists is None else self.lists.table(table), self.schema)
         return dealt(narrowed(table, self.narrow), self.buckets(table), self.n_buckets)
 
-    def buckets(self, table: pa.Table) -> ndarray:
+    def buckets(self, table: Table) -> ndarray:
         """Return the bucket of each row."""
         return bucket_of(table, self.keys, self.spread, self.n_buckets)
 
     def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        table, edges = self.dealt(pa.Table.from_batches(batches))
+        table, edges = self.dealt(Table.from_batches(batches))
         n_rows = max(1, CELL_BYTES * len(table) // max(1, table.nbytes))
         # All cells are written into one buffer, so that nothing is copied again.
         sink, filled, ends = pa.BufferOutputStream(), [], [0]
@@ -150,7 +151,7 @@ class Packing:
         return pa.record_batch([pa.array(filled, pa.int32()), cells], schema=PACKED)
 
 
-def cells_by_bucket(packing: Packing, table: pa.Table) -> dict[int, list[bytes]]:
+def cells_by_bucket(packing: Packing, table: Table) -> dict[int, list[bytes]]:
     """Return the packed rows of a table in memory by bucket."""
     found: dict[int, list[bytes]] = {}
     for batch in packing(table.select(packing.schema.names).to_batches()):
@@ -159,7 +160,7 @@ def cells_by_bucket(packing: Packing, table: pa.Table) -> dict[int, list[bytes]]
     return found
 
 
-def bucket_of(table: pa.Table, keys: Sequence[str], spread: str, n_buckets: int) -> ndarray:
+def bucket_of(table: Table, keys: Sequence[str], spread: str, n_buckets: int) -> ndarray:
     """Return the bucket of each row. Equal keys have the same bucket, whatever their types."""
     columns = [table[name] for name in keys]
     missing = [null for null in map(nulls, columns) if null is not None]
@@ -177,7 +178,7 @@ def bucket_of(table: pa.Table, keys: Sequence[str], spread: str, n_buckets: int)
     return bucket
 
 
-def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def cast_table(table: Table, schema: Schema) -> Table:
     """Return the columns of a schema in its types, without dictionaries and with -0.0 as 0.0."""
     columns = {}
     for field in schema:
@@ -195,7 +196,7 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, metadata=schema.metadata)
 
 
-def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
+def narrowed(table: Table, names: Collection[str] | None = None) -> Table:
     """Return the table with integers in the narrowest type that holds them; `of_cells` makes them
     wide again.
 
@@ -216,10 +217,10 @@ def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
     return table
 
 
-def arrow_table_of(frame: pd.DataFrame, holder: str) -> pa.Table:
+def arrow_table_of(frame: DataFrame, holder: str) -> Table:
     """Return a frame as a table. `holder` says what holds the values, for the message."""
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+        return Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
     except (pa.ArrowException, TypeError, ValueError) as error:
         why = " ".join(map(str, error.args))
         raise DataError(
@@ -227,9 +228,9 @@ def arrow_table_of(frame: pd.DataFrame, holder: str) -> pa.Table:
         ) from error
 
 
-def of_cell(cell: Any) -> pa.Table:
+def of_cell(cell: Any) -> Table:
     """Return the table in a cell: bytes, a binary scalar, or a table."""
-    if isinstance(cell, pa.Table):
+    if isinstance(cell, Table):
         return cell
     return ipc.open_stream(cell.as_buffer() if isinstance(cell, pa.Scalar) else cell).read_all()
 
@@ -238,15 +239,15 @@ def is_filled(cell: Any) -> bool:
     return cell is not None and (not isinstance(cell, pa.Scalar) or cell.is_valid)
 
 
-def of_cells(cells: Cells, schema: pa.Schema) -> pa.Table:
+def of_cells(cells: Cells, schema: Schema) -> Table:
     """Return the rows of some cells. A null cell holds no rows."""
     found = (of_cell(cell).cast(schema) for cell in cells if is_filled(cell))
     return pa.concat_tables([schema.empty_table(), *found])
 
 
-def by_role(cells: Cells, schemas: Schemas) -> dict[str, pa.Table]:
+def by_role(cells: Cells, schemas: Schemas) -> dict[str, Table]:
     """Return the rows of each frame, whose role is in the metadata of its cells."""
-    rows: dict[str, list[pa.Table]] = {role: [] for role in schemas}
+    rows: dict[str, list[Table]] = {role: [] for role in schemas}
     for cell in cells:
         if is_filled(cell):
             table = of_cell(cell)
@@ -283,7 +284,7 @@ def part_of(columns: Sequence[Any], n_parts: int) -> ndarray:
     return ((hashed >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32)).astype(np.uint16)
 
 
-def given_ids(series: pd.Series) -> pa.Array:
+def given_ids(series: Series) -> pa.Array:
     """Return the caller's ids as an array for `part_of`. Unlike those of files, they may be
     integers beyond 64 bits."""
     try:
@@ -355,13 +356,13 @@ def nulls(column: Any) -> ndarray | None:
     return null if null.any() else None
 
 
-def known_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
+def known_rows(table: Table, names: Sequence[str]) -> Table:
     """Return the rows that have neither a null nor a NaN in these columns."""
     missing = [null for null in (nulls(table[name]) for name in names) if null is not None]
     return table.filter(pa.array(~np.logical_or.reduce(missing))) if missing else table
 
 
-def distinct_rows(table: pa.Table) -> pa.Table:
+def distinct_rows(table: Table) -> Table:
     """Return the distinct rows in order of first appearance."""
     found = by_place(table)
     found = found.append_column("row", pa.array(np.arange(len(table)))).group_by(found.column_names)
@@ -371,7 +372,7 @@ def distinct_rows(table: pa.Table) -> pa.Table:
     )
 
 
-def ascending(table: pa.Table) -> pa.Table:
+def ascending(table: Table) -> Table:
     """Return the rows sorted by the first column, then the second, and so on.
 
     Columns of lists and the like have no order, and are passed over.
@@ -381,7 +382,7 @@ def ascending(table: pa.Table) -> pa.Table:
     return table.take(pc.sort_indices(found, [(name, "ascending") for name in names]))
 
 
-def by_place(table: pa.Table) -> pa.Table:
+def by_place(table: Table) -> Table:
     """Return the table with columns c0, c1, ...: Arrow reads a name that begins with a dot or a
     bracket as a path.
 
@@ -426,9 +427,9 @@ class Measuring:
 
     handle: Handle
     schemas: Schemas
-    per_user: pa.Schema | None = None
+    per_user: Schema | None = None
 
-    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
+    def __call__(self, bucket: int, cells: Cells) -> Table:
         with working_on(bucket):
             shared: Shared = opened(self.handle)
             try:
@@ -449,13 +450,13 @@ class Measuring:
             return rows_table(result.rows, self.per_user)
 
 
-def part_of_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Part:
+def part_of_bucket(shared: Shared, bucket: int, tables: Mapping[str, Table]) -> Part:
     frames = {role: frame_of_arrow(table) for role, table in tables.items()}
     true, pred = frames.get("true"), frames["pred"]
     return Part(true, pred, frozenset({bucket}), whole=False, by_values=shared.by_values)
 
 
-def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
+def rows_table(rows: ListRows, schema: Schema) -> Table:
     """Return the rows of some lists, in the columns and types of the per-user table. Undefined
     values are null."""
     if not len(rows):
@@ -466,7 +467,7 @@ def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
     found: dict[str, Any] = {str(name): one for part in parts for name, one in part.items()}
     for field in schema:
         values = found[field.name]
-        values = values.array if isinstance(values, pd.Series) else values
+        values = values.array if isinstance(values, Series) else values
         columns.append(without_dictionary(pa.array(values, from_pandas=True)).cast(field.type))
     return pa.table(columns, schema=schema)
 
@@ -492,13 +493,13 @@ class Gains:
 
     column: str
     options: Options
-    exclude: pd.DataFrame | None
+    exclude: DataFrame | None
     lists: ItemLists
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             ids = [*as_columns(self.options.user_col), self.options.item_col]
-            table = self.lists.table(pa.Table.from_batches([batch]))
+            table = self.lists.table(Table.from_batches([batch]))
             frame = frame_of_arrow(known_rows(table, ids))
             relevance = read_relevance(frame, self.column, self.options)
             gain = gains(
@@ -520,13 +521,13 @@ class Distinct:
     """Find the distinct rows of a chunk, in order of first appearance. `lists` says how the frame
     holds items, if its items are among the columns."""
 
-    schema: pa.Schema
+    schema: Schema
     lists: ItemLists | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = self.schema.empty_table()
         for batch in batches:
-            rows = pa.Table.from_batches([batch])
+            rows = Table.from_batches([batch])
             more = cast_table(rows if self.lists is None else self.lists.table(rows), self.schema)
             found = distinct_rows(pa.concat_tables([found, known_rows(more, self.schema.names)]))
         yield from found.combine_chunks().to_batches()
@@ -541,10 +542,10 @@ class Listing:
 
     handle: Handle | Here
     schemas: Schemas
-    listed: pa.Schema
+    listed: Schema
     silent: ndarray
 
-    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
+    def __call__(self, bucket: int, cells: Cells) -> Table:
         with working_on(bucket):
             shared: Shared = opened(self.handle)
             part = part_of_bucket(shared, bucket, by_role(cells, self.schemas))

@@ -11,6 +11,8 @@ from typing import Any, Unpack
 
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
+from pyarrow import Schema, Table
 
 from ..errors import ColumnError, MissingExtraError
 from ..evaluation.evaluate import EvaluateArguments
@@ -115,7 +117,7 @@ class DaskEngine:
     def __init__(self, dd: Any) -> None:
         self.dd = dd
 
-    def schema(self, frame: Any) -> pa.Schema:
+    def schema(self, frame: Any) -> Schema:
         """Return the types of the columns. Those of Python objects and of categories can only be
         read off a row."""
         unknown = [dtype.name in ("object", "category") for dtype in frame.dtypes]
@@ -132,10 +134,10 @@ class DaskEngine:
             fields.append((name, pa.decimal256(76, 18) if pa.types.is_decimal(kind) else kind))
         return pa.schema(fields)
 
-    def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
+    def head(self, frame: Any, names: Sequence[str], n: int) -> Table:
         return arrow_table_of(frame[list(names)].head(n, npartitions=-1), HOLDS)
 
-    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
+    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: Schema) -> Any:
         if work is adding_up:  # each bucket is a partition of its own
             frame = frame.repartition(npartitions=min(frame.npartitions, sizes().summed_buckets))
         on_partition = partial(_on_partition, Sent(work), schema)
@@ -144,7 +146,7 @@ class DaskEngine:
         )
 
     def meet(
-        self, packed: Sequence[Any], n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
+        self, packed: Sequence[Any], n_buckets: int, work: OnBucket, schema: Schema, every: bool
     ) -> Any:
         from dask import delayed
 
@@ -168,7 +170,7 @@ class DaskEngine:
     def unpersist(self) -> None:
         """Do nothing: this engine keeps no rows."""
 
-    def collect(self, frame: Any) -> pa.Table:
+    def collect(self, frame: Any) -> Table:
         return arrow_table_of(frame.compute(), HOLDS)
 
     def share(self, data: bytes) -> Handle:
@@ -181,7 +183,7 @@ class DaskEngine:
             else data
         )
 
-    def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
+    def labels(self, table: Table, frame: Any) -> DataFrame:
         from dask.dataframe.utils import has_known_categories
 
         # Dask may know that a column has categories but not which. All parts get one dtype only as
@@ -193,7 +195,7 @@ class DaskEngine:
         }
         return as_dtypes(labels_of_table(table), dtypes)
 
-    def typed(self, frame: Any, like: pd.DataFrame) -> Any:
+    def typed(self, frame: Any, like: DataFrame) -> Any:
         found = frame.map_partitions(
             partial(_typed, dict(like.dtypes)), meta=like, enforce_metadata=False
         )
@@ -211,18 +213,18 @@ class DaskEngine:
         frame.to_parquet(str(folder), write_index=False)
 
 
-def _on_partition(work: OnChunk, schema: pa.Schema, frame: pd.DataFrame) -> pd.DataFrame:
+def _on_partition(work: OnChunk, schema: Schema, frame: DataFrame) -> DataFrame:
     """Call `work` on the rows of one partition."""
     batches: Iterator[Any] = work(arrow_table_of(frame, HOLDS).to_batches())
-    return frame_of_arrow(pa.Table.from_batches(batches, schema))
+    return frame_of_arrow(Table.from_batches(batches, schema))
 
 
-def _typed(dtypes: Mapping[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
+def _typed(dtypes: Mapping[str, Any], frame: DataFrame) -> DataFrame:
     """Give the rows of one partition the dtypes that pandas has for them."""
     return as_dtypes(labels_of_table(arrow_table_of(frame, HOLDS)), dtypes)
 
 
-def _on_buckets(schema: pa.Schema, rows: pd.DataFrame, work: OnBucket) -> pd.DataFrame:
+def _on_buckets(schema: Schema, rows: DataFrame, work: OnBucket) -> DataFrame:
     """Call the work on each bucket of one shuffled partition."""
     cells: dict[int, list[Any]] = {}
     for bucket, cell in zip(rows.index.tolist(), pa.array(rows["cell"].array), strict=True):

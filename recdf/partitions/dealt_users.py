@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
+from pyarrow import Schema, Table
 
 from ..diagnostics.data_checks import (
     check_options,
@@ -72,7 +73,7 @@ class Persons:
     """The persons of all devices, by which rows are dealt: the frame, and the rules that name its
     columns."""
 
-    frame: pd.DataFrame
+    frame: DataFrame
     rules: Rules
 
     def of(self, devices: Any) -> pa.Array:
@@ -89,7 +90,7 @@ class LogPacking(Packing):
 
     persons: Handle | Here | None = None
 
-    def buckets(self, table: pa.Table) -> np.ndarray:
+    def buckets(self, table: Table) -> np.ndarray:
         if self.persons is None:
             return super().buckets(table)
         devices = table[self.keys[0]]
@@ -102,7 +103,7 @@ class LogPacking(Packing):
 
 
 def packing_of(
-    rules: Rules, schema: pa.Schema, n_buckets: int, persons: Handle | Here | None
+    rules: Rules, schema: Schema, n_buckets: int, persons: Handle | Here | None
 ) -> LogPacking:
     """Return how to deal the rows of a frame. Rows without a user are spread by their item."""
     user = rules.device_col or rules.user_col
@@ -110,7 +111,7 @@ def packing_of(
     return LogPacking([user], spread, n_buckets, schema, persons=persons)
 
 
-def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, pa.Schema]:
+def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, Schema]:
     """Return the columns of each frame. Labels that end in one column of a table get one type."""
     joint = [(rules.device_col, rules.user_col)] if rules.device_col else []
     if rules.unattributed == "true":
@@ -127,7 +128,7 @@ def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, pa.Schema]:
 
 
 def check_schemas(
-    work: OfUsers, rules: Rules, schemas: Schemas, head: Callable[[str], pa.Table]
+    work: OfUsers, rules: Rules, schemas: Schemas, head: Callable[[str], Table]
 ) -> Any:
     """Return the result of `work` on no rows, which raises the errors that need none.
 
@@ -158,22 +159,22 @@ def on_users(
     return without_tables(found) if name is None else table_of(found, name, kinds)
 
 
-def schemas_of_tables(found: Any) -> dict[str, pa.Schema]:
+def schemas_of_tables(found: Any) -> dict[str, Schema]:
     """Return the columns of both tables that impressions have; findings have none."""
     names = ("true", "pred") if isinstance(found, Impressions) else ()
     return {
-        name: plain_schema(pa.Schema.from_pandas(getattr(found, name), preserve_index=False))
+        name: plain_schema(Schema.from_pandas(getattr(found, name), preserve_index=False))
         for name in names
     }
 
 
-def table_of(found: Impressions, name: str, schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pandas(getattr(found, name), preserve_index=False).cast(schema)
+def table_of(found: Impressions, name: str, schema: Schema) -> Table:
+    return Table.from_pandas(getattr(found, name), preserve_index=False).cast(schema)
 
 
 def without_tables(result: Any) -> Any:
     """Return what is added up over buckets: counts of impressions, or findings."""
-    empty = pd.DataFrame()
+    empty = DataFrame()
     return replace(result, true=empty, pred=empty) if isinstance(result, Impressions) else result
 
 
@@ -279,7 +280,7 @@ class LogOfEngine(LogInParts):
         own = {role: plain_schema(self.engine.schema(one)) for role, one in self.frames.items()}
         schemas = joint_schemas(own | {role: one.schema for role, one in in_memory.items()}, rules)
 
-        def head(role: str) -> pa.Table:
+        def head(role: str) -> Table:
             if role in in_memory:
                 return in_memory[role]
             return self.engine.head(given[role], schemas[role].names, HEAD_LENGTH)
@@ -312,7 +313,7 @@ class LogOfEngine(LogInParts):
             tables[name] = self.engine.typed(table, like)
         return replace(total, **tables)
 
-    def _persons(self) -> pa.Table:
+    def _persons(self) -> Table:
         """Return the persons in memory. Those of a frame of the engine get an order."""
         given = self.engine.local(self.persons)
         table = arrow_table_of(raw_frame(given, "persons"), "persons has")
@@ -354,7 +355,7 @@ Examples
 
 def check_on_engine(
     engine_of: Callable[..., AbstractContextManager[Any]], name: str
-) -> Callable[..., pd.DataFrame]:
+) -> Callable[..., DataFrame]:
     """Return `check` for frames of an engine."""
 
     def check(
@@ -366,7 +367,7 @@ def check_on_engine(
         items: Any = None,
         partitions: int | None = None,
         **options: Any,
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         settled, k = check_options(options), check_k(k)
         frames = {"true": true, "pred": pred} | ({} if log is None else {"log": log})
         with engine_of(frames, options) as engine:
@@ -480,7 +481,7 @@ def impressions_parquet(
     Examples
     --------
     >>> import pathlib, tempfile, pandas as pd, recdf as rd
-    >>> log = pd.DataFrame(
+    >>> log = DataFrame(
     ...     {
     ...         "user_id": [1, 1, 2],
     ...         "session_id": 1,
@@ -539,7 +540,7 @@ class LogOfFiles(LogInParts):
 
         schemas = {role: source.schema for role, source in self.sources.items()}
 
-        def head(role: str) -> pa.Table:
+        def head(role: str) -> Table:
             rows = self.sources[role].batches(schemas[role].names, HEAD_LENGTH)
             return next(rows, schemas[role].empty_table())
 

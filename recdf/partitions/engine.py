@@ -28,6 +28,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
+from pyarrow import Schema, Table
 
 from ..errors import IdTypeError, OptionError
 from ..evaluation.evaluate import call_of, checked, evaluate, finish_summary
@@ -87,8 +89,8 @@ from .source import frame_of_arrow
 
 
 def distinct_values(
-    engine: InParts, frame: Any, schema: pa.Schema, lists: ItemLists | None = None
-) -> pa.Table:
+    engine: InParts, frame: Any, schema: Schema, lists: ItemLists | None = None
+) -> Table:
     """Return the distinct values of some columns: in order of first appearance if the engine keeps
     an order of rows, else sorted."""
     names = schema.names if lists is None else lists.names(schema.names)
@@ -112,7 +114,7 @@ class Run:
         """How workers get what they share."""
         raise NotImplementedError
 
-    def finished(self, results: PartResult | None) -> tuple[Measured, pd.DataFrame, dict[str, Any]]:
+    def finished(self, results: PartResult | None) -> tuple[Measured, DataFrame, dict[str, Any]]:
         """Raise the errors and give the warnings of all buckets. Return their numbers, the summary,
         and the spec.
 
@@ -155,7 +157,7 @@ class Run:
             check_kinds(columns)
 
     @cached_property
-    def heads(self) -> dict[str, pa.Table]:
+    def heads(self) -> dict[str, Table]:
         """Some rows of each frame, for messages."""
         ids = [*self.needed.keys, self.call.options.item_col]
         lists = self.needed.lists
@@ -172,7 +174,7 @@ class Run:
         )
 
     @cached_property
-    def by_values(self) -> pa.Table | None:
+    def by_values(self) -> Table | None:
         """The `by` values of `pred`: in order of first appearance if the engine keeps an order of
         rows, else sorted."""
         names = self.needed.by
@@ -185,10 +187,10 @@ class Run:
         return distinct_values(self.engine, self.frames["pred"], schema)
 
     @cached_property
-    def by_frame(self) -> pd.DataFrame:
+    def by_frame(self) -> DataFrame:
         """The labels of the `by` values; one row without columns where there is no `by`."""
         if self.by_values is None:
-            return pd.DataFrame(index=range(1))
+            return DataFrame(index=range(1))
         labels = self.engine.labels(self.by_values, self.frames["pred"])
         return labels.set_axis(pd.Index(map(str, labels.columns)), axis=1)
 
@@ -235,10 +237,10 @@ class Run:
             for role, schema in self.needed.schemas.items()
         }
 
-    def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
+    def _packing(self, keys: Sequence[str], schema: Schema) -> Packing:
         return Packing(keys, self.call.options.item_col, self.n_buckets, schema, kept=True)
 
-    def _meet(self, work: OnBucket, schema: pa.Schema) -> Any:
+    def _meet(self, work: OnBucket, schema: Schema) -> Any:
         every = self.needed.given is not None  # the caller may have given lists that have no row
         return self.engine.meet(list(self.packed.values()), self.n_buckets, work, schema, every)
 
@@ -270,7 +272,7 @@ class Run:
         shares[pred["by"].to_numpy()[in_true]] = True
         return replace(overlap, by_shares_item=shares)
 
-    def _distinct_items(self, role: str) -> pa.Table:
+    def _distinct_items(self, role: str) -> Table:
         """Return the distinct items of the long form of a frame."""
         schema = pa.schema([self.needed.schemas[role].field(self.call.options.item_col)])
         return distinct_values(self.engine, self.frames[role], schema, self.needed.lists[role])
@@ -300,7 +302,7 @@ class EngineEvaluation(Result):
         JSON-safe record of what was computed, as `rd.evaluate` returns it.
     """
 
-    def __init__(self, rows: EngineRows, summary: pd.DataFrame, spec: Mapping[str, Any]) -> None:
+    def __init__(self, rows: EngineRows, summary: DataFrame, spec: Mapping[str, Any]) -> None:
         self._rows, self._summary, self._spec = rows, summary, OneRecord(spec)
 
     @property
@@ -330,19 +332,19 @@ class EngineEvaluation(Result):
     rows_stay = True  # in a frame of the engine; they are read in buckets of users
 
     @property
-    def empty_rows(self) -> pd.DataFrame:
+    def empty_rows(self) -> DataFrame:
         """The columns and dtypes of `per_user`, and what was evaluated."""
         empty = self._rows.empty.copy(deep=False)
         empty.attrs = {"recdf": self.spec}
         return empty
 
     @property
-    def by_values(self) -> pd.DataFrame:
+    def by_values(self) -> DataFrame:
         """The `by` values of the rows."""
         return self._rows.by
 
     def each_bucket(
-        self, work: Callable[[pd.DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+        self, work: Callable[[DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
     ) -> list[Any]:
         """Return what `work` makes of some columns of each bucket; `keys` deal the rows."""
         return each_bucket(self._rows, work, columns, keys)
@@ -358,7 +360,7 @@ class EngineEvaluation(Result):
         by: str | Sequence[str] | None = None,
         nan: RaiseOrDrop = "raise",
         **options: Any,
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """Join the rows to an experiment's assignment, and reduce the users to the moments of each
         variant.
 
@@ -571,7 +573,7 @@ class EngineRun(Run):
     def handle(self) -> Handle:
         return self.engine.share(to_bytes(self.shared))
 
-    def _labels(self, table: pa.Table) -> pd.DataFrame:
+    def _labels(self, table: Table) -> DataFrame:
         """Return the rows per list in the dtypes that `evaluate` gives them."""
         by, keys, carried = self.needed.by, list(map(str, self.needed.keys)), list(self.call.carry)
         rest = [name for name in table.column_names if name not in (*by, *keys, *carried)]

@@ -29,6 +29,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
+from pyarrow import Schema, Table
 
 from .._version import __version__
 from ..docstrings import Function
@@ -52,8 +54,8 @@ class Shared:
     """
 
     call: Call
-    by_values: pd.DataFrame | None = None
-    given: pd.DataFrame | None = None
+    by_values: DataFrame | None = None
+    given: DataFrame | None = None
     given_bucket: np.ndarray | None = None
     exclude_edges: np.ndarray | None = None
 
@@ -187,7 +189,7 @@ def _cloudpickle() -> Any:
 
 
 OnChunk = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-OnBucket = Callable[[int, Sequence[Any]], pa.Table]
+OnBucket = Callable[[int, Sequence[Any]], Table]
 
 
 class InParts(Protocol):
@@ -197,14 +199,14 @@ class InParts(Protocol):
     name: str
     ordered: bool
 
-    def schema(self, frame: Any) -> pa.Schema:
+    def schema(self, frame: Any) -> Schema:
         """Return the columns of a frame and their Arrow types. No job runs if the engine knows
         them."""
 
-    def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
+    def head(self, frame: Any, names: Sequence[str], n: int) -> Table:
         """Return up to `n` rows of some columns."""
 
-    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
+    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: Schema) -> Any:
         """Return a lazy frame: the rows that `work` makes of some columns of each chunk.
 
         A chunk is any number of rows that a worker has at once. `work` takes its record batches,
@@ -217,7 +219,7 @@ class InParts(Protocol):
         packed: Sequence[Any],
         n_buckets: int,
         work: OnBucket,
-        schema: pa.Schema,
+        schema: Schema,
         every: bool,
     ) -> Any:
         """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of
@@ -228,10 +230,10 @@ class InParts(Protocol):
         rows, since a caller may name lists (`users=`) that no frame has.
         """
 
-    def collect(self, frame: Any) -> pa.Table:
+    def collect(self, frame: Any) -> Table:
         """Compute a frame and return its rows."""
 
-    def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
+    def labels(self, table: Table, frame: Any) -> DataFrame:
         """Return a table with some columns of a frame in the dtypes that pandas users of this
         engine expect."""
 
@@ -273,7 +275,7 @@ class Engine(InParts, Protocol):
         """Return a frame of the engine, or a column with rows, in memory. Return any other value as
         it is."""
 
-    def typed(self, frame: Any, like: pd.DataFrame) -> Any:
+    def typed(self, frame: Any, like: DataFrame) -> Any:
         """Return the rows per list with the dtypes of `like`, a frame without rows.
 
         An engine whose frames have no dtypes of pandas returns the frame as it is.
@@ -283,7 +285,7 @@ class Engine(InParts, Protocol):
         """Write a frame as a folder of parquet files on a drive that all workers share."""
 
 
-def labels_of_table(table: pa.Table) -> pd.DataFrame:
+def labels_of_table(table: Table) -> DataFrame:
     """Return labels in the default dtypes of pandas. Integers and bools beside a null stay
     exact."""
     found = {}
@@ -294,10 +296,10 @@ def labels_of_table(table: pa.Table) -> pd.DataFrame:
             found[name] = pd.Series(exact.__from_arrow__(column))
         else:
             found[name] = table.select([name]).to_pandas()[name]
-    return pd.DataFrame(found, index=range(len(table)))
+    return DataFrame(found, index=range(len(table)))
 
 
-def as_dtypes(frame: pd.DataFrame, dtypes: Mapping[Any, Any]) -> pd.DataFrame:
+def as_dtypes(frame: DataFrame, dtypes: Mapping[Any, Any]) -> DataFrame:
     """Return the columns in these dtypes. A column that has none, or whose values do not fit, stays
     as it is."""
     found = dict(frame.items())
@@ -308,7 +310,7 @@ def as_dtypes(frame: pd.DataFrame, dtypes: Mapping[Any, Any]) -> pd.DataFrame:
             continue  # a value that is not among the categories would become null
         with suppress(TypeError, ValueError):  # the dtype is of integers, and a list has no value
             found[name] = column.astype(dtype)
-    return pd.DataFrame(found, index=frame.index)
+    return DataFrame(found, index=frame.index)
 
 
 # ------------------------------------------------------------------------------------------
@@ -342,7 +344,7 @@ def ties_by_row(options: Options, given: Collection[str], engine: str) -> Option
     )
 
 
-def no_order(options: Options, pred: pd.DataFrame, engine: str) -> OptionError:
+def no_order(options: Options, pred: DataFrame, engine: str) -> OptionError:
     """Return the error for a `pred` that only its rows could order."""
     what, differ, like = "pred has no column that orders it", "", options.convention
     names = list(hints_of(None, pred, options).unused_order)

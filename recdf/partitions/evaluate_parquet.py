@@ -22,6 +22,7 @@ from typing import Any, Unpack
 
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
 
 from ..errors import kind_of
 from ..evaluation.dtypes import without_dictionary
@@ -99,7 +100,7 @@ def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) 
 MOST_DEALT = 2**12
 
 
-def _rows_of(folder: Path, digest: str) -> pd.DataFrame:
+def _rows_of(folder: Path, digest: str) -> DataFrame:
     """Read the rows of a result, which may be overwritten by now."""
     return read_tables(folder, digest)[0]
 
@@ -123,7 +124,7 @@ class StoredEvaluation(Evaluation):
 
     def __init__(
         self,
-        summary: pd.DataFrame,
+        summary: DataFrame,
         spec: dict[str, Any],
         folder: Path,
         written: Written,
@@ -138,7 +139,7 @@ class StoredEvaluation(Evaluation):
     def rows_stay(self) -> bool:
         """Whether the rows are in their file alone, and too many for the memory of the call."""
         n_bytes = sizes().working_copies * 8 * self._written.n_rows * self._written.n_columns
-        return not isinstance(self._per_user, pd.DataFrame) and n_bytes > self._limit
+        return not isinstance(self._per_user, DataFrame) and n_bytes > self._limit
 
     @cached_property
     def _source(self) -> Source:
@@ -149,20 +150,20 @@ class StoredEvaluation(Evaluation):
         return Source(self._folder / PER_USER, "per_user")
 
     @property
-    def empty_rows(self) -> pd.DataFrame:
+    def empty_rows(self) -> DataFrame:
         """The columns and dtypes of `per_user`, and what was evaluated."""
         empty = self._source.as_pandas(self._source.schema.empty_table())
         empty.attrs = {"recdf": self.spec}
         return empty
 
     @property
-    def by_values(self) -> pd.DataFrame:
+    def by_values(self) -> DataFrame:
         """The `by` values of the rows."""
         found = self.summary[self.spec["by"]].drop_duplicates(ignore_index=True)
-        return found if self.spec["by"] else pd.DataFrame(index=range(1))
+        return found if self.spec["by"] else DataFrame(index=range(1))
 
     def each_bucket(
-        self, work: Callable[[pd.DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+        self, work: Callable[[DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
     ) -> list[Any]:
         """Return what `work` makes of some columns of each bucket, dealt by the values of
         `keys`."""
@@ -374,7 +375,7 @@ def _rows(data: Any, role: str) -> LazyRows:
     """Return rows of any library as lazy rows; those that are not of pandas get dtypes of Arrow."""
     if (rows := lazy_rows(data)) is not None:
         return replace(rows, schema=rows.schema.with_metadata(OF_ARROW))
-    if not isinstance(data, pd.DataFrame) and (
+    if not isinstance(data, DataFrame) and (
         isinstance(data, pd.Series) or not hasattr(data, "__arrow_c_stream__")
     ):
         words = (
@@ -383,5 +384,5 @@ def _rows(data: Any, role: str) -> LazyRows:
         )
         raise TypeError(f"{role}_path is {kind_of(data)}; {words}")
     table = pa.Table.from_pandas(as_frame(data, role), preserve_index=False)
-    table = table if isinstance(data, pd.DataFrame) else table.replace_schema_metadata(OF_ARROW)
+    table = table if isinstance(data, DataFrame) else table.replace_schema_metadata(OF_ARROW)
     return LazyRows("a frame", table.schema, lambda names: [table])

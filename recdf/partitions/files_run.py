@@ -28,6 +28,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
+from pandas import DataFrame
+from pyarrow import Schema, Table
 
 from ..errors import OptionError, RecdfError
 from ..evaluation.evaluate import told
@@ -57,14 +59,14 @@ class BucketCells:
     """The rows of each bucket in the order in which they were added: in memory, and later ones in a
     file."""
 
-    def __init__(self, folder: Path, n_buckets: int, schema: pa.Schema, memory: Memory) -> None:
+    def __init__(self, folder: Path, n_buckets: int, schema: Schema, memory: Memory) -> None:
         self.folder, self.schema, self.memory = folder, schema, memory
         self.n_bytes = np.zeros(n_buckets)
         self._kept: list[Dealt] = []
         self._file: Any = None
         # Of each bucket's rows in the file: the first byte, the number of bytes, and the types,
         # which may differ.
-        self._places: list[list[tuple[int, int, pa.Schema]]] = [[] for _ in range(n_buckets)]
+        self._places: list[list[tuple[int, int, Schema]]] = [[] for _ in range(n_buckets)]
 
     def extend(self, found: Iterable[Dealt]) -> None:
         """Keep rows that are sorted by bucket."""
@@ -87,7 +89,7 @@ class BucketCells:
                     self._places[bucket].append((start, cell.size, table.schema))
                     start += cell.size
 
-    def read(self, bucket: int) -> pa.Table:
+    def read(self, bucket: int) -> Table:
         """Return all rows of a bucket. Integers are as wide as the widest that were added."""
         found = [one.of(bucket) for one in self._kept]
         places, end = self._places[bucket], 0
@@ -102,7 +104,7 @@ class BucketCells:
                 self._file.readinto(room[end : end + size])
                 batches.append(ipc.read_record_batch(data.slice(end, size), schema))
                 end += size
-            found.append(pa.Table.from_batches(batches))
+            found.append(Table.from_batches(batches))
         filled = [table for table in found if len(table)] or [self.schema.empty_table()]
         return pa.concat_tables(filled, promote_options="permissive")
 
@@ -120,7 +122,7 @@ def in_parts(
     packings: Mapping[str, Packing],
     folder: Path,
     memory: Memory,
-    work: Callable[[dict[str, pa.Table]], Any],
+    work: Callable[[dict[str, Table]], Any],
 ) -> Iterator[Any]:
     """Deal the rows of files to parts by the packing of each role, and yield what `work` makes of
     the rows of each part, by role."""
@@ -150,7 +152,7 @@ class Results:
         self._edges = np.zeros(0)
         self._cells: BucketCells | None = None
 
-    def add(self, table: pa.Table) -> None:
+    def add(self, table: Table) -> None:
         """Keep the rows of a part. Parts are alike, so the first one tells where blocks begin."""
         place = table[PLACE].to_numpy()
         if self._cells is None:
@@ -160,7 +162,7 @@ class Results:
         block = np.searchsorted(self._edges, place, side="right").astype(np.uint16)
         self._cells.extend([dealt(table, block, len(self._edges) + 1)])
 
-    def blocks(self) -> Iterator[pa.Table]:
+    def blocks(self) -> Iterator[Table]:
         """Yield all rows in order."""
         assert self._cells is not None
         for block in range(len(self._edges) + 1):
@@ -182,16 +184,16 @@ class Later:
     frame: Any
     names: Sequence[str]
     work: Any
-    schema: pa.Schema
+    schema: Schema
     made: Any
     done: bool = False
 
-    def of(self, table: pa.Table) -> list[Any]:
+    def of(self, table: Table) -> list[Any]:
         """Do the work on some rows."""
         if isinstance(self.work, Packing):
             return [self.work.dealt(table)]
         return [
-            pa.Table.from_batches([batch])
+            Table.from_batches([batch])
             for batch in self.work(table.select(self.names).to_batches())
         ]
 
@@ -219,10 +221,10 @@ class FilesEngine:
         """Remove the files of all cells."""
         self._open.close()
 
-    def schema(self, frame: Source) -> pa.Schema:
+    def schema(self, frame: Source) -> Schema:
         return frame.schema
 
-    def head(self, frame: Source, names: Sequence[str], n: int) -> pa.Table:
+    def head(self, frame: Source, names: Sequence[str], n: int) -> Table:
         """Return the first rows that have no null."""
         found = frame.fields(names).empty_table()
         for table in frame.batches(names, n):
@@ -231,7 +233,7 @@ class FilesEngine:
                 break
         return found.slice(0, n)
 
-    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Later:
+    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: Schema) -> Later:
         made: Any = []
         if isinstance(work, Packing):
             made = self._open.enter_context(
@@ -264,7 +266,7 @@ class FilesEngine:
             one.done = True
         return later.made
 
-    def chunks(self, frame: Any, names: Sequence[str]) -> Iterator[pa.Table]:
+    def chunks(self, frame: Any, names: Sequence[str]) -> Iterator[Table]:
         if not isinstance(frame, Source):
             yield from frame
             return
@@ -282,16 +284,16 @@ class FilesEngine:
         packed: Sequence[Later],
         n_buckets: int,
         work: OnBucket,
-        schema: pa.Schema,
+        schema: Schema,
         every: bool,
-    ) -> list[pa.Table]:
+    ) -> list[Table]:
         return [schema.empty_table(), *self.on_buckets(packed, n_buckets, work, every)]
 
     def on_buckets(
         self,
         packed: Sequence[Later],
         n_buckets: int,
-        work: Callable[[int, list[pa.Table]], MadeBucket],
+        work: Callable[[int, list[Table]], MadeBucket],
         every: bool,
     ) -> Generator[MadeBucket, None, None]:
         """Yield what `work` makes of each bucket, in the order of the buckets."""
@@ -301,12 +303,12 @@ class FilesEngine:
         parts = ((bucket, [one.read(bucket) for one in cells]) for bucket in filled)
         return stream(lambda part: work(*part), parts, most=self.at_once)
 
-    def collect(self, frame: Any) -> pa.Table:
+    def collect(self, frame: Any) -> Table:
         return pa.concat_tables(
             [frame.schema.empty_table(), *self.made(frame)] if isinstance(frame, Later) else frame
         )
 
-    def labels(self, table: pa.Table, frame: Source) -> pd.DataFrame:
+    def labels(self, table: Table, frame: Source) -> DataFrame:
         return frame.as_pandas(table)
 
 
@@ -335,7 +337,7 @@ class FilesRun(Run):
     def handle(self) -> Here:
         return Here(self.shared)
 
-    def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
+    def _packing(self, keys: Sequence[str], schema: Schema) -> Packing:
         narrow = {ROW, *self.needed.ids["true"], *self.needed.by}
         return replace(super()._packing(keys, schema), narrow=frozenset(narrow))
 
@@ -375,9 +377,7 @@ class FilesRun(Run):
         # Messages name the number of all buckets, also of those without rows.
         return replace(total, buckets=frozenset(range(self.n_buckets)))
 
-    def _measured(
-        self, bucket: int, cells: list[pa.Table]
-    ) -> tuple[int, PartResult, list[pa.Table]]:
+    def _measured(self, bucket: int, cells: list[Table]) -> tuple[int, PartResult, list[Table]]:
         """Measure one bucket: return its number of rows, its result, and its lists with their
         places in the whole.
 
@@ -395,7 +395,7 @@ class FilesRun(Run):
         return sum(map(len, tables.values())), replace(found, rows=None), placed
 
     def _first_seen(
-        self, bucket: int, tables: Mapping[str, pa.Table], first: Mapping[str, np.ndarray]
+        self, bucket: int, tables: Mapping[str, Table], first: Mapping[str, np.ndarray]
     ) -> np.ndarray:
         """Return the number of the row in which each list first appears. It is below `span` and
         orders the lists."""
@@ -410,7 +410,7 @@ class FilesRun(Run):
         n_true = self.needed.sources["true"].n_rows
         return np.where(first["true"] >= 0, found["true"], n_true + found["pred"])
 
-    def blocks(self, results: Results) -> Iterator[pd.DataFrame]:
+    def blocks(self, results: Results) -> Iterator[DataFrame]:
         """Yield the rows of `per_user` in their order."""
         needed, keys, given = self.needed, self.needed.keys, self.needed.given
         for block in results.blocks():
@@ -433,7 +433,7 @@ def evaluate_dealt(
     row_bytes: Mapping[str, float],
     progress: Progress,
     sizes: Sizes,
-) -> tuple[pd.DataFrame, dict[str, Any], Written]:
+) -> tuple[DataFrame, dict[str, Any], Written]:
     """Evaluate files in buckets within a limit of memory, and write both tables into the folder."""
     if buckets is None:
         n_bytes = sum(source.n_rows * row_bytes[role] for role, source in files.sources.items())

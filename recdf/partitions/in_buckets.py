@@ -19,6 +19,8 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
+from pyarrow import Schema, Table
 
 from ..errors import ColumnError, EngineError, IdTypeError, OptionError, RecdfError, closest
 from ..evaluation.evaluate import told
@@ -50,7 +52,7 @@ from .buckets import (
 from .engines import Engine, Handle, as_dtypes, labels_of_table, opened
 from .needed import decoded, id_kinds
 
-RowsByRole = Mapping[str, pa.Table]  # the rows of one bucket, by the role of their frame
+RowsByRole = Mapping[str, Table]  # the rows of one bucket, by the role of their frame
 
 # What a bucket gives: what the work made of it or an error, as bytes, and how many rows of the
 # first frame it had.
@@ -75,7 +77,7 @@ class OnBucketRows:
     in_memory: Handle
     as_cell: bool
 
-    def __call__(self, bucket: int, cells: Cells) -> pa.Table:
+    def __call__(self, bucket: int, cells: Cells) -> Table:
         with working_on(bucket):
             work = opened(self.work)
             rows = by_role([*cells, *opened(self.in_memory).get(bucket, [])], self.schemas)
@@ -102,7 +104,7 @@ class InBuckets:
             schema = packings[role].schema.with_metadata({"role": role})
             packing, self.schemas[role] = replace(packings[role], schema=schema), schema
             self.n_buckets = packing.n_buckets
-            if not isinstance(frame, pa.Table):
+            if not isinstance(frame, Table):
                 self.packed.append(engine.each(frame, schema.names, packing, PACKED))
                 continue
             for bucket, cells in cells_by_bucket(packing, frame).items():
@@ -112,7 +114,7 @@ class InBuckets:
         self.in_memory = shared(engine, in_memory)
 
     def tables(
-        self, work: Callable[[RowsByRole], Any], schema: pa.Schema, as_cell: bool = False
+        self, work: Callable[[RowsByRole], Any], schema: Schema, as_cell: bool = False
     ) -> Any:
         """Return a lazy frame of the rows that the work makes of all buckets."""
         on_rows = OnBucketRows(shared(self.engine, work), self.schemas, self.in_memory, as_cell)
@@ -145,11 +147,11 @@ class EngineRows:
 
     engine: Engine
     frame: Any
-    empty: pd.DataFrame
-    by: pd.DataFrame
+    empty: DataFrame
+    by: DataFrame
     n: int
     n_buckets: int
-    labels: Callable[[pa.Table], pd.DataFrame]
+    labels: Callable[[Table], DataFrame]
 
     def check(
         self, n: int, what: str = "the rows per list were computed again, and there are"
@@ -164,7 +166,7 @@ class EngineRows:
 
 def each_bucket(
     rows: EngineRows,
-    work: Callable[[pd.DataFrame], Any],
+    work: Callable[[DataFrame], Any],
     columns: Sequence[str],
     keys: Sequence[str],
 ) -> list[Any]:
@@ -203,22 +205,22 @@ class Reduction:
 
     join: JoinOptions
     own: bool
-    by_values: pd.DataFrame
+    by_values: DataFrame
     spec: Mapping[str, Any]
     asked: Mapping[str, Any]
 
-    def frames(self, per_user: pd.DataFrame, assignment: pd.DataFrame) -> Frames:
+    def frames(self, per_user: DataFrame, assignment: DataFrame) -> Frames:
         per_user.attrs["recdf"] = self.spec  # it tells which columns are no metrics
         if self.own:
             per_user = own_variant(per_user, assignment, self.join.keys, self.join.variant_col)
         return read_frames(per_user, assignment, self.join)
 
-    def moments(self, frames: Frames) -> pd.DataFrame:
+    def moments(self, frames: Frames) -> DataFrame:
         return variant_moments(join_frames(frames, self.join, self.by_values), **self.asked)
 
     def of_bucket(
-        self, per_user: pd.DataFrame, assignment: pd.DataFrame
-    ) -> tuple[bool, pd.DataFrame | Exception]:
+        self, per_user: DataFrame, assignment: DataFrame
+    ) -> tuple[bool, DataFrame | Exception]:
         """Whether an assigned user has rows, and the moments. Without such a user an error counts
         only if another bucket has one."""
         frames = self.frames(per_user, assignment)
@@ -263,7 +265,7 @@ def reduction_of(
     known = known_values(rows.empty.columns, given.get("missing", "raise"))
     of_rows = [name for name in segments if name in spec["by"]]
     join = JoinOptions(keys, variant, of_rows, **given, known=known)
-    by_values = pd.DataFrame(index=range(1))
+    by_values = DataFrame(index=range(1))
     if of_rows:
         by_values = rows.by[of_rows].drop_duplicates(ignore_index=True)
     asked = {"metrics": metrics, "user_col": keys, "variant_col": variant, "by": segments}
@@ -277,10 +279,10 @@ def moments_of_rows(
     assignment: Any,
     metrics: Any,
     options: Mapping[str, Any],
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return the moments of the users of an assignment, which is in memory or a frame of the
     engine. Nothing is computed before the columns are checked."""
-    engine, in_memory = rows.engine, isinstance(assignment, pd.DataFrame)
+    engine, in_memory = rows.engine, isinstance(assignment, DataFrame)
     if in_memory:
         assignment = named_frame("assignment", assignment)
     elif not isinstance(assignment, type(rows.frame)):
@@ -308,7 +310,7 @@ def moments_of_rows(
     # Messages list all columns that a frame has, since the one that the caller means may be among
     # them.
     require(rows.empty, "per_user", join.keys)
-    require(pd.DataFrame(columns=columns), "assignment", [*join.keys, variant])
+    require(DataFrame(columns=columns), "assignment", [*join.keys, variant])
     schemas = {role: _some(schema, read[role]) for role, schema in known.items()}
     _check_kinds(schemas, join.keys)
     empty = (labels_of_table(schema.empty_table()) for schema in schemas.values())
@@ -328,8 +330,8 @@ def moments_of_rows(
     rows.check(n_rows)
     if not any(common for common, _ in found):
 
-        def head(frame: Any) -> pd.DataFrame:
-            if isinstance(frame, pd.DataFrame):
+        def head(frame: Any) -> DataFrame:
+            if isinstance(frame, DataFrame):
                 return frame
             return labels_of_table(engine.head(frame, join.keys, HEAD_LENGTH))
 
@@ -340,7 +342,7 @@ def moments_of_rows(
     moments = pd.concat([one for _, one in found if len(one)] or [found[0][1]], ignore_index=True)
     labels = assignment
     if not in_memory:
-        table = pa.Table.from_pandas(moments[of_assignment], preserve_index=False)
+        table = Table.from_pandas(moments[of_assignment], preserve_index=False)
         labels = engine.labels(table, assignment)
     dtypes = dict(rows.empty.dtypes[join.by]) | dict(labels.dtypes[of_assignment])
     moments = as_dtypes(moments, dtypes)
@@ -360,7 +362,7 @@ def _check_kinds(schemas: Schemas, keys: Collection[str]) -> None:
             raise IdTypeError(f"{words}; they can never match. Convert one of them")
 
 
-def _some(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+def _some(schema: Schema, names: Collection[str]) -> Schema:
     """Return those of the columns that a frame has, without dictionaries."""
     return pa.schema(
         [

@@ -14,6 +14,8 @@ from typing import Any, Self
 
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
+from pyarrow import Schema, Table
 
 from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError, OptionError
 from ..evaluation.part import check_carried, nullable
@@ -56,7 +58,7 @@ class Needed:
     schemas: Schemas
     order: Order
     relevance: str | None
-    given: pd.DataFrame | None
+    given: DataFrame | None
     lists: Mapping[str, ItemLists]
 
     @classmethod
@@ -71,7 +73,7 @@ class Needed:
             number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
             return None if number else pd.ArrowDtype(kind)
 
-        empty: dict[str, pd.DataFrame] = {
+        empty: dict[str, DataFrame] = {
             role: table.to_pandas(types_mapper=dtype, ignore_metadata=True)
             for role, table in tables.items()
         }
@@ -109,13 +111,13 @@ class Needed:
         return self.lists[role].names(self.schemas[role].names)
 
     @cached_property
-    def per_user(self) -> pa.Schema:
+    def per_user(self) -> Schema:
         """The columns of the per-user table, with the types that they have in all parts."""
         by = [self.schemas["pred"].field(name) for name in self.by]
         return pa.schema([*by, *self.key_fields, *self.other_fields])
 
     @cached_property
-    def key_fields(self) -> pa.Schema:
+    def key_fields(self) -> Schema:
         """The key columns of the per-user table."""
         roles = [role for role in self.call.options.population.frames if role in self.schemas]
         fields = []
@@ -133,7 +135,7 @@ class Needed:
         return pa.schema(fields)
 
     @cached_property
-    def other_fields(self) -> pa.Schema:
+    def other_fields(self) -> Schema:
         """The columns of the per-user table that are no labels of lists."""
         carried = [self.schemas["pred"].field(name) for name in self.call.carry]
         kinds = dict.fromkeys(self.call.result_columns, pa.float64())
@@ -161,7 +163,7 @@ class Needed:
                 return True
         return False
 
-    def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[IdColumn]]:
+    def id_columns(self, heads: Mapping[str, DataFrame]) -> list[list[IdColumn]]:
         """Return groups of columns whose ids are compared with each other, read from some rows of
         each frame."""
         names = [*self.keys, self.call.options.item_col]
@@ -227,7 +229,7 @@ class NeededOfFiles(Needed):
         keys = {*self.keys, self.call.options.item_col}
         return {"true": keys, "pred": {*keys, *self.by} - set(self.call.carry)}
 
-    def carried(self, table: pa.Table, some_without_pred: bool) -> pd.DataFrame:
+    def carried(self, table: Table, some_without_pred: bool) -> DataFrame:
         """Return the carried columns of some lists.
 
         `some_without_pred` says that the population has lists that `pred` lacks. These have no
@@ -236,7 +238,7 @@ class NeededOfFiles(Needed):
         """
         pred, table = self.sources["pred"], table.select(list(self.call.carry))
         if not table.num_columns:
-            return pd.DataFrame(index=range(len(table)))
+            return DataFrame(index=range(len(table)))
         found, likes = pred.as_pandas(table), pred.as_pandas(table.slice(0, 0))
         for name in likes.columns if some_without_pred else []:
             dtype: Any = nullable(likes[name]).dtype
@@ -244,7 +246,7 @@ class NeededOfFiles(Needed):
                 found[name] = pd.Series(dtype.__from_arrow__(table[name]))
         return found
 
-    def key_labels(self, keys: pa.Table, heads: Mapping[str, pa.Table]) -> pd.DataFrame:
+    def key_labels(self, keys: Table, heads: Mapping[str, Table]) -> DataFrame:
         """Return key columns in the dtypes of the frame that the population is taken from.
 
         `heads` are some rows of each frame. They are empty only if the frame is empty.
@@ -279,7 +281,7 @@ def _check_signs(call: Call, schemas: Schemas) -> None:
 
 def _read_names(
     call: Call,
-    empty: Mapping[str, pd.DataFrame],
+    empty: Mapping[str, DataFrame],
     checked: CheckedSides,
     order: Order,
     relevance: str | None,

@@ -16,6 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
+from pandas import DataFrame
+from pyarrow import Schema, Table
 
 from ..errors import DataError, kind_of
 from ..evaluation.dtypes import without_dictionary
@@ -114,13 +116,13 @@ class Source:
         """How many files and rows there are, for the spec."""
         return {"files": len(self.files), "rows": self.n_rows}
 
-    def fields(self, names: Iterable[str]) -> pa.Schema:
+    def fields(self, names: Iterable[str]) -> Schema:
         """Return the schema of some columns."""
         return pa.schema([self.schema.field(name) for name in names])
 
-    def batches(self, names: Sequence[str], n_rows: int) -> Iterator[pa.Table]:
+    def batches(self, names: Sequence[str], n_rows: int) -> Iterator[Table]:
         """Yield tables of about `n_rows` rows with some columns."""
-        held: list[pa.Table] = []
+        held: list[Table] = []
         for piece in self._pieces(names, min(self.read_rows, max(n_rows, LEAST_ROWS))):
             held.append(piece)
             if sum(map(len, held)) >= n_rows:
@@ -140,7 +142,7 @@ class Source:
         some = next(self.batches(names, 1), None) if names else None
         return 8 + fixed + (some.nbytes / len(some) if some is not None and len(some) else 0)
 
-    def _pieces(self, names: Sequence[str], read_rows: int) -> Iterator[pa.Table]:
+    def _pieces(self, names: Sequence[str], read_rows: int) -> Iterator[Table]:
         import pyarrow.parquet as pq
 
         for fragment in self.fragments:
@@ -210,7 +212,7 @@ class Source:
         chunks = [self.categories[name], own] if name in self.categories else [own]
         self.categories[name] = pa.chunked_array(chunks).unique()
 
-    def as_pandas(self, table: pa.Table) -> pd.DataFrame:
+    def as_pandas(self, table: Table) -> DataFrame:
         """Return columns in the dtypes that pandas would give them if it read all files at once."""
         found = {}
         for name in table.column_names:
@@ -236,10 +238,10 @@ class Source:
             ):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
                 frame = plain.replace_schema_metadata().to_pandas()
             found[name] = frame[name].iloc[: len(table)]
-        return pd.DataFrame(found)
+        return DataFrame(found)
 
 
-def _renamed(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
+def _renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
     """Return a schema with other names, also where pandas wrote them down."""
     of_pandas = pandas_metadata(schema.metadata)
     columns = [one | {"name": names.get(one["name"], one["name"])} for one in of_pandas["columns"]]
@@ -248,7 +250,7 @@ def _renamed(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
     return pa.schema(renamed, dict(schema.metadata or {}) | (written if columns else {}))
 
 
-def frame_of_arrow(table: pa.Table) -> pd.DataFrame:
+def frame_of_arrow(table: Table) -> DataFrame:
     """Return a frame that shares the table's memory and keeps integers beside nulls exact."""
     return table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
 
@@ -270,7 +272,7 @@ def _files(path: Any, role: str) -> list[str]:
     return found
 
 
-def plain_schema(schema: pa.Schema) -> pa.Schema:
+def plain_schema(schema: Schema) -> Schema:
     """Return the schema without metadata. Dictionaries and extensions are replaced by the types of
     their values."""
 
@@ -284,7 +286,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
+def _periods(schemas: Sequence[Schema], role: str) -> dict[str, str]:
     """Return the frequency of each column of periods. Raise if it differs between files.
 
     Arrow knows their type only if pandas registered it.
@@ -335,7 +337,7 @@ class _RowGroups(NamedTuple):
 
 def whole_table(
     source: Source, names: Sequence[str], ids: Collection[str], together_rows: int
-) -> pa.Table:
+) -> Table:
     """Read some columns of all files in several threads, one column of some row groups at a time.
 
     In the columns `ids`, strings that parquet stores as dictionaries become positions in a

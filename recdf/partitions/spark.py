@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy import ndarray
+from pyarrow import Schema, Table
 
 from ..errors import Mention, MissingExtraError, RecdfError
 from ..evaluation.evaluate import EvaluateArguments
@@ -166,7 +167,7 @@ class SparkEngine:
         except Exception:  # of any class; where the session has stopped, the next step says so
             return default
 
-    def schema(self, frame: Any) -> pa.Schema:
+    def schema(self, frame: Any) -> Schema:
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
@@ -181,10 +182,10 @@ class SparkEngine:
             fields.append((one.name, kind))
         return pa.schema(fields)
 
-    def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
+    def head(self, frame: Any, names: Sequence[str], n: int) -> Table:
         return self.collect(_by_position(frame, names).limit(n)).rename_columns(list(names))
 
-    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
+    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: Schema) -> Any:
         found = _by_position(frame, names)
         if isinstance(work, Distinct) and work.lists is None:
             return found.distinct().toDF(*names)  # Spark finds distinct rows without Python
@@ -202,7 +203,7 @@ class SparkEngine:
             self._kept.pop().unpersist()
 
     def meet(
-        self, packed: Sequence[Any], n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
+        self, packed: Sequence[Any], n_buckets: int, work: OnBucket, schema: Schema, every: bool
     ) -> Any:
         frames = list(packed)
         if every:
@@ -215,7 +216,7 @@ class SparkEngine:
         found = rows.groupBy("bucket").applyInArrow(on_bucket, _spark_schema(plain))
         return found.toDF(*schema.names)
 
-    def collect(self, frame: Any) -> pa.Table:
+    def collect(self, frame: Any) -> Table:
         with settings(self.session):
             return frame.toArrow()
 
@@ -237,7 +238,7 @@ class SparkEngine:
         is_frame = isinstance(data, self.sql.DataFrame)
         return self.labels(self.collect(data), data) if is_frame else data
 
-    def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
+    def labels(self, table: Table, frame: Any) -> pd.DataFrame:
         return labels_of_table(table)
 
     def typed(self, frame: Any, like: pd.DataFrame) -> Any:
@@ -247,7 +248,7 @@ class SparkEngine:
         with settings(self.session):
             frame.write.parquet(_address(folder))
 
-    def _result_schema(self, schema: pa.Schema) -> pa.Schema:
+    def _result_schema(self, schema: Schema) -> Schema:
         """Return the Arrow types in which Spark expects these columns from a worker."""
         large = self._setting("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
         pairs = [(pa.string(), pa.large_string()), (pa.binary(), pa.large_binary())]
@@ -281,11 +282,11 @@ def _by_position(frame: Any, names: Sequence[str]) -> Any:
     return places.select(*(at[name] for name in names))
 
 
-def _bare_schema(schema: pa.Schema) -> pa.Schema:
+def _bare_schema(schema: Schema) -> Schema:
     return pa.schema([field.with_name(f"c{i}") for i, field in enumerate(schema)])
 
 
-def _spark_schema(schema: pa.Schema) -> Any:
+def _spark_schema(schema: Schema) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
@@ -336,10 +337,10 @@ def slots_of(buckets: ndarray) -> ndarray:
 INVERSE = {odd: pow(odd, -1, 2**32) for odd in (0xC2B2AE35, 0x85EBCA6B, 5, 0x1B873593, 0xCC9E2D51)}
 
 
-def _on_bucket(work: OnBucket, schema: pa.Schema, n_buckets: int) -> Any:
+def _on_bucket(work: OnBucket, schema: Schema, n_buckets: int) -> Any:
     """Return a function for `applyInArrow` that calls `work` on the cells of one bucket."""
 
-    def on_bucket(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
+    def on_bucket(key: tuple[Any, ...], rows: Table) -> Table:
         bucket = int(np.flatnonzero(slots_of(np.arange(n_buckets)) == key[0].as_py())[0])
         return work(bucket, list(rows["cell"])).rename_columns(schema.names).cast(schema)
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import Series
 
 from ...errors import DataError, IdTypeError, OptionError
 from ...inputs.constraints import a_number
@@ -56,7 +57,7 @@ class Labels:
         return run_of(length), self.code[spans(self.start[:-1][items], length)]
 
 
-def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
+def read_labels(series: Series, where: str, separator: str | None) -> Labels:
     """Read categories from a column of plain values, of strings that `separator` splits, or of
     lists of values."""
     if (lists := lists_in(series, where)) is not None:
@@ -150,7 +151,7 @@ class Likeness:
     """How alike items are: by the name of a similarity, or by a function of rows of the frame."""
 
     rows: ndarray
-    columns: list[pd.Series]
+    columns: list[Series]
     kind: str | Similarity
     separator: str
 
@@ -254,7 +255,7 @@ class FeatureTable:
     `row_of` is the row of each item code, -1 for none."""
 
     row_of: ndarray
-    columns: list[pd.Series]
+    columns: list[Series]
     function: Similarity | None = None
     _made: dict[Any, Likeness] = field(default_factory=dict, repr=False)
 
@@ -281,7 +282,7 @@ def called(function: Similarity, a: ndarray, b: ndarray) -> ndarray:
     return found
 
 
-def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[ndarray, ndarray]:
+def _numbers_of(series: Series, separator: str, one_hot: bool) -> tuple[ndarray, ndarray]:
     """Return one column as a matrix, and which of its rows are null."""
     null, where = series.isna().to_numpy(dtype=bool), f"feature {series.name!r}"
     if (lists := lists_in(series, where)) is not None:
@@ -478,7 +479,7 @@ class Aspects:
     list_user: ndarray | None
     n_of_user: ndarray
     n_items: int
-    labels: pd.Series
+    labels: Series
 
     def n_of_list(self, n_lists: int) -> ndarray:
         if self.list_user is None:

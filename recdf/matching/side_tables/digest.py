@@ -15,6 +15,7 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pandas import Series
 
 from ...inputs.machine import each
 
@@ -37,7 +38,7 @@ class DescribedSide(TypedDict):
     digest: str
 
 
-def described(columns: Sequence[pd.Series]) -> DescribedSide:
+def described(columns: Sequence[Series]) -> DescribedSide:
     """Describe the columns of a side table by their names, their number of rows, and a digest of
     their values."""
     total = blake2b(digest_size=DIGEST_BYTES)
@@ -51,7 +52,7 @@ def described(columns: Sequence[pd.Series]) -> DescribedSide:
     }
 
 
-def _add_values(total: Any, series: pd.Series) -> None:
+def _add_values(total: Any, series: Series) -> None:
     try:
         array = pa.array(series.array, from_pandas=True)
     except (
@@ -105,11 +106,11 @@ def _add_values(total: Any, series: pd.Series) -> None:
     total.update(values)
 
 
-def hashes(labels: pd.Series) -> np.ndarray:
+def hashes(labels: Series) -> np.ndarray:
     """Return a hash of each label, equal for equal labels, whatever their dtype."""
     numeric = pd.api.types.is_numeric_dtype(labels.dtype)
     if len(labels) and isinstance(labels.iloc[0], UUID):  # as files hold them
-        labels = pd.Series([getattr(one, "bytes", one) for one in labels], dtype=object)
+        labels = Series([getattr(one, "bytes", one) for one in labels], dtype=object)
     texts = (
         ()
         if numeric

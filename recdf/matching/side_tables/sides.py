@@ -25,6 +25,7 @@ from typing import Annotated, Any, TypedDict, get_type_hints
 import numpy as np
 import pandas as pd
 from numpy import ndarray
+from pandas import DataFrame, Series
 
 from ...errors import ColumnError, DataError, IdTypeError, OptionError
 from ...inputs.codes import IdCodes, encode_keys, known_ids
@@ -51,7 +52,7 @@ class CheckedSide:
     arrays of positions in `items`.
     """
 
-    frame: pd.DataFrame
+    frame: DataFrame
     item: IdColumn | None
     item_col: str = ""
     table: ReadRows | None = None
@@ -59,7 +60,7 @@ class CheckedSide:
     similarity: Callable[..., Any] | None = None
 
     @property
-    def columns(self) -> list[pd.Series]:
+    def columns(self) -> list[Series]:
         return [self.frame.iloc[:, i] for i in range(self.frame.shape[1])]
 
 
@@ -103,14 +104,14 @@ class CheckedSides(dict[str, CheckedSide]):
 
 
 def checked_items(
-    name: str, frame: pd.DataFrame, options: Options, _: CheckedSides, only_ids: bool = False
+    name: str, frame: DataFrame, options: Options, _: CheckedSides, only_ids: bool = False
 ) -> CheckedSide:
     """Check a table with one row per item, of which `only_ids` may count."""
     items = known_ids(frame, name, options.item_col)
     return CheckedSide(frame[[options.item_col]] if only_ids else frame, items)
 
 
-def checked_lists(name: str, frame: pd.DataFrame, options: Options, _: CheckedSides) -> CheckedSide:
+def checked_lists(name: str, frame: DataFrame, options: Options, _: CheckedSides) -> CheckedSide:
     """Check recommended lists, with the columns of `pred`."""
     alone, keys = options.updated(by=None), tuple(as_columns(options.user_col))
     table = read_pred(frame, order_source(frame, alone), alone, name)
@@ -118,7 +119,7 @@ def checked_lists(name: str, frame: pd.DataFrame, options: Options, _: CheckedSi
 
 
 def checked_keyed(
-    name: str, frame: pd.DataFrame, options: Options, _: CheckedSides, needs_user: bool = True
+    name: str, frame: DataFrame, options: Options, _: CheckedSides, needs_user: bool = True
 ) -> CheckedSide:
     """Check rows of users and items.
 
@@ -134,17 +135,17 @@ def checked_keyed(
 
 
 def checked_pairs(
-    name: str, frame: pd.DataFrame, options: Options, checked: CheckedSides
+    name: str, frame: DataFrame, options: Options, checked: CheckedSides
 ) -> CheckedSide:
     """Check rows of users and items of which nothing else counts, and count them."""
     side = checked_keyed(name, frame, options, checked)
     assert side.table is not None
     side.table.counts[f"{name}_rows"] = len(side.table)
     names = (*side.keys, options.item_col)
-    return replace(side, frame=pd.DataFrame({one: frame[one] for one in names}, copy=False))
+    return replace(side, frame=DataFrame({one: frame[one] for one in names}, copy=False))
 
 
-def aspects_frame(data: Any, options: Options, name: str) -> pd.DataFrame:
+def aspects_frame(data: Any, options: Options, name: str) -> DataFrame:
     """Return aspects as rows of (user, aspect, item)."""
     user_cols, item_col = as_columns(options.user_col), options.item_col
     if not isinstance(data, Mapping):
@@ -160,7 +161,7 @@ def aspects_frame(data: Any, options: Options, name: str) -> pd.DataFrame:
         for item in items
     ]
     columns = [user_cols[0], "aspect", item_col]
-    frame = pd.DataFrame(rows, columns=columns, dtype=None if rows else object)
+    frame = DataFrame(rows, columns=columns, dtype=None if rows else object)
     return frame.astype({"aspect": "int64"})
 
 
@@ -183,12 +184,12 @@ def checked_features(name: str, data: Any, options: Options, checked: CheckedSid
         labels, frame, role, ids = items.frame[item_col], items.frame, "items", None
     else:
         if isinstance(data, Mapping):
-            data = pd.Series(list(data.values()), index=list(data))
-        frame = data.to_frame("feature") if isinstance(data, pd.Series) else data
-        frame = frame if isinstance(frame, pd.DataFrame) else as_frame(frame, name)
+            data = Series(list(data.values()), index=list(data))
+        frame = data.to_frame("feature") if isinstance(data, Series) else data
+        frame = frame if isinstance(frame, DataFrame) else as_frame(frame, name)
         labels, where, role = frame.get(item_col), f"features[{item_col!r}]", name
         if labels is None:  # a frame indexed by item; only here an index is read
-            labels, where = pd.Series(frame.index, name=item_col), "features.index"
+            labels, where = Series(frame.index, name=item_col), "features.index"
         else:
             labels = column(frame, item_col, name)
         ids = read_ids(labels, where)
@@ -220,7 +221,7 @@ class Sides:
         checked: CheckedSides,
         codes: dict[str, ndarray],
         items: IdCodes,
-        keys: pd.DataFrame | None,
+        keys: DataFrame | None,
         base: BaseLists | None,
     ) -> None:
         """Take the checked tables, the `codes` of the item column of each, the `keys` of the lists,
@@ -245,7 +246,7 @@ class Sides:
         return self._made[name]
 
     def _match_users(
-        self, name: str, names: tuple[str, ...], table: ReadRows, keys: pd.DataFrame | None
+        self, name: str, names: tuple[str, ...], table: ReadRows, keys: DataFrame | None
     ) -> tuple[ndarray | None, ndarray | IdTypeError | None]:
         """Return the user code of each row of a side table, and of each list (-1: not in the
         table).
@@ -344,7 +345,7 @@ def aspects_codes(sides: Sides, table: str) -> Callable[..., Aspects]:
         last = -1 if list_user is None else list_user.max(initial=-1)
         n_users = int(max(user.max(initial=0), last)) + 1
         own = pd.unique(key // n_items * n_aspects + aspect) // n_aspects
-        n_of_user, named = np.bincount(own, minlength=n_users), pd.Series(labels, name=name)
+        n_of_user, named = np.bincount(own, minlength=n_users), Series(labels, name=name)
         return Aspects(key, aspect, n_aspects, list_user, n_of_user, n_items, named)
 
     return aspects
@@ -381,14 +382,14 @@ class SideTable:
         return f"⟦+{self.name}=⟧ ({self.about})"
 
 
-def _ids(data: Any, options: Options, name: str) -> pd.DataFrame:
+def _ids(data: Any, options: Options, name: str) -> DataFrame:
     """Return a frame with one row per item, or its ids as a list, array, Series or Index."""
     return id_frame(data, name, [options.item_col])
 
 
 def _features(data: Any, options: Options, name: str) -> Any:
     """Return features as they are, but for a stream, which can be read once."""
-    of_pandas = isinstance(data, pd.DataFrame | pd.Series)
+    of_pandas = isinstance(data, DataFrame | Series)
     return data if of_pandas or not hasattr(data, "__arrow_c_stream__") else as_frame(data, name)
 
 
