@@ -232,22 +232,18 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         if columns:
             of_lists = list_by, n_by, matched.weight, undefined
             moments = GroupMoments.of(columns.values(), *of_lists)
+        n_lists = np.bincount(list_by, minlength=n_by)
         measured = Measured(
             by=matched.by,
             order=matched.order,
             relevance_col=matched.relevance_col,
-            n_lists=np.bincount(list_by, minlength=n_by),
+            n_lists=n_lists,
             moments=moments,
-            counts=matched.counts,
             side_counts=matched.side_counts,
             overlap=matched.overlap,
             side_tables=matched.sides.checked.described() if part.whole else None,
+            **_the_rest(matched, call, n_lists, part.whole),
         )
-        if len(matched):
-            measured = _with_the_rest(measured, matched, call, part.whole)
-        elif call.item_by is not None:
-            counts = {**measured.counts, **without_group(matched, call.item_by)}
-            measured = replace(measured, counts=counts)
         first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
         if options.weight_name is not None and matched.weight is not None:
             first = {options.weight_name: matched.weight, **first}
@@ -257,18 +253,21 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         return measured, rows
 
 
-def _with_the_rest(measured: Measured, matched: Matched, call: Call, whole: bool) -> Measured:
-    """Add the rows that side tables do not know, the groups of items, and the metrics of
-    exposure."""
+def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> dict[str, Any]:
+    """Return the fields of `Measured` for all counts, also of rows that side tables do not know,
+    the groups of items, and the metrics of exposure."""
     options, (true, pred) = call.options, matched.frames
-    groups = exposure = exposed = None
+    counts, groups, exposure, exposed = {**matched.counts}, None, None, None
+    if not len(matched):
+        more = {} if call.item_by is None else without_group(matched, call.item_by)
+        return {"counts": counts | more}
     lists, item_col = matched.true_lists, options.item_col
     if whole:
         counts_of = lambda k, by: ListCounts(matched.at(k), by)  # noqa: E731
-        exposed = exposure_rows(counts_of, measured.n_lists, call.requests, options)
+        exposed = exposure_rows(counts_of, n_lists, call.requests, options)
     elif call.per_item:
         exposure = exposure_sums(matched, call.per_item, true[item_col], pred[item_col])
-    counts = {**measured.counts, **unknown_counts(matched, call.requests)}
+    counts |= unknown_counts(matched, call.requests)
     if call.item_by is not None:
         # The largest gain of the population, not of a group, is the scale of every group.
         known = call.knowing(max_gain=float(lists.gain.max())) if len(lists.gain) else call
@@ -284,7 +283,7 @@ def _with_the_rest(measured: Measured, matched: Matched, call: Call, whole: bool
         labels = take_rows(true[item_col], lists.rows(place))
         products = times.take(items).astype(np.uint64) * hashes(labels)
         counts[TRUTH] = int(products.sum(dtype=np.uint64))
-    return replace(measured, counts=counts, groups=groups, exposure=exposure, exposed=exposed)
+    return {"counts": counts, "groups": groups, "exposure": exposure, "exposed": exposed}
 
 
 def result_bytes(result: PartResult) -> bytes:

@@ -104,11 +104,6 @@ class GroupMoments:
         """The number of lists with a value."""
         return np.asarray(self.sums[0])
 
-    @property
-    def squares(self) -> ndarray:
-        """The sums of the squared differences from the mean of the group."""
-        return np.asarray(self.sums[2])
-
     def __add__(self, other: GroupMoments) -> GroupMoments:
         """Add the moments of two parts; squares are about the common mean: no digits cancel (Chan
         et al. 1979)."""
@@ -163,24 +158,6 @@ def mean_errors(sums: ndarray) -> tuple[ndarray, ndarray]:
     with undefined_is_nan():
         se = np.where(n > 1, np.sqrt(n / (n - 1) * np.maximum(second, 0.0)) / mass, np.nan)
         return se, np.where(n > 0, mass**2 / mass_squares, 0.0)
-
-
-def clustered(
-    columns: Iterable[ndarray],
-    group: ndarray,
-    unit: ndarray,
-    moments: GroupMoments,
-    weight: ndarray | None = None,
-) -> tuple[GroupMoments, ndarray]:
-    """Return the moments with standard errors that hold where the lists of a unit are alike, and
-    the number of units.
-
-    The number is a (groups × columns) array. `unit` is the code of the unit of each list; a unit
-    may have lists in several groups. The error follows from the sums of the differences from the
-    mean, times `weight`, one sum per unit and group.
-    """
-    found = moments_of_units(columns, group, unit, len(moments.rows), weight)
-    return with_unit_errors(moments, found)
 
 
 def moments_of_units(
@@ -250,7 +227,11 @@ def means(
     if not units:
         return mean_table(labels, names, moments, spec, confidence)
     refuse_summary_names(by, ["n_users"])
-    moments, n_users = clustered(columns(), group, unit_codes(per_user, units), moments, weights)
+    # Standard errors that hold where the lists of a unit are alike: they follow from the sums of
+    # the differences from the mean, times the weight, one sum per unit and group.
+    unit = unit_codes(per_user, units)
+    of_units = moments_of_units(columns(), group, unit, n_groups, weights)
+    moments, n_users = with_unit_errors(moments, of_units)
     return mean_table(labels, names, moments, spec, confidence).assign(n_users=n_users.ravel())
 
 

@@ -306,17 +306,22 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
 def checks_names(function: Function) -> Function:
     """Let a function refuse arguments that are not what its annotations ask for: names, mappings,
     labels, one of a few values, or numbers within limits."""
+    return _by_name(function, lambda given: function(**_with_names(function, given)))
+
+
+def _by_name(function: Callable[..., Any], call: Callable[[dict[str, Any]], Any]) -> Any:
+    """Return a function with the signature of another one that gives all arguments by name to
+    `call`."""
     order = list(inspect.signature(function).parameters)
 
     @functools.wraps(function)
-    def with_checked_names(*args: Any, **kwargs: Any) -> Any:
+    def called_by_name(*args: Any, **kwargs: Any) -> Any:
         named = dict(zip(order, args, strict=False))
         if len(args) > len(order) or named.keys() & kwargs.keys():
             return function(*args, **kwargs)  # Python says what is wrong
-        return function(**_with_names(function, named | kwargs))
+        return call(named | kwargs)
 
-    found: Any = with_checked_names
-    return found
+    return called_by_name
 
 
 def _with_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -351,14 +356,10 @@ def takes_options(
     def taking(function: Function) -> Function:
         signature = inspect.signature(function)
         known = signature.parameters
-        order, defaults = list(known), {name: one.default for name, one in known.items()}
+        defaults = {name: one.default for name, one in known.items()}
 
-        @functools.wraps(function)
-        def with_settled_arguments(*args: Any, **kwargs: Any) -> Any:
-            named = dict(zip(order, args, strict=False))
-            if len(args) > len(order) or named.keys() & kwargs.keys():
-                return function(*args, **kwargs)  # Python says what is wrong
-            given = at_the_door(named | kwargs, names or NAMES, every_number)
+        def settled(named: dict[str, Any]) -> Any:
+            given = at_the_door(named, names or NAMES, every_number)
             if names:
                 given = _with_names(function, given)
             if engines is None:
@@ -372,7 +373,7 @@ def takes_options(
                         function(**given | heads)
                 raise
 
-        found: Any = with_settled_arguments
+        found = _by_name(function, settled)
         if names:
             return found
         own = [one for one in known.values() if one.kind is not one.VAR_KEYWORD]

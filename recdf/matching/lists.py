@@ -196,7 +196,8 @@ class Lists:
     """
 
     def __init__(self, matched: Matched, k: int | None) -> None:
-        self.matched, self.sides, self.item_weights = matched, matched.sides, matched.item_weights
+        self.matched, self.sides = matched, matched.sides
+        self.item_weights: Any = matched.item_weights
         self.n_true, self.n_pred = matched.n_true, matched.n_pred  # before the cut-off
         self.k = np.iinfo(np.int64).max if k is None else k
 

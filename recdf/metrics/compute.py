@@ -202,7 +202,5 @@ def settle_undefined(values: Floats, request: Request, options: Options) -> Floa
 def mean(values: Floats, weights: Floats | None = None) -> float:
     """Return the mean of the defined values, or NaN if there are none; with weights Σ w·x / Σ w."""
     defined = ~np.isnan(values)
-    if weights is not None:
-        values, weights = values[defined], weights[defined]
-        return float(ratio(exact_sums(weights * values), exact_sums(weights))[0])
-    return float(ratio(exact_sums(values[defined]), np.count_nonzero(defined))[0])
+    w = np.ones(np.count_nonzero(defined)) if weights is None else weights[defined]
+    return float(ratio(exact_sums(w * values[defined]), exact_sums(w))[0])

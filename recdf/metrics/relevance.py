@@ -24,28 +24,21 @@ from .metric import NOT_NEGATIVE, metric
 # equal propensities change nothing.
 
 
-def weights_of(lists: Lists) -> ndarray:
-    """Return v of each row of `true`."""
-    weights = lists.item_weights
-    assert weights is not None
-    return weights
-
-
 def observed_hits(lists: Lists) -> ndarray:
     """Return v of each hit."""
-    return weights_of(lists).take(lists.hits.true_place)
+    return lists.item_weights.take(lists.hits.true_place)
 
 
 def best_possible(lists: Lists) -> ndarray:
     """Sum v over the min(k, n_true) relevant items of each list that have the largest v."""
-    return lists.sum_best(weights_of(lists), lambda hits: hits.gain)
+    return lists.sum_best(lists.item_weights, lambda hits: hits.gain)
 
 
 def possible(lists: Lists, kind: str, name: str) -> ndarray:
     """Return Σ v of the relevant items, or of the min(k, n_true) best of them."""
     refuse(name, kind, ("relevant", "achievable"))
     if kind == "relevant":
-        return lists.sum_true(weights_of(lists))
+        return lists.sum_true(lists.item_weights)
     return best_possible(lists)
 
 
@@ -329,16 +322,6 @@ def rprecision(
 Length = Literal["shown", "k"]
 
 
-def _confusion(lists: Lists, length: Length) -> tuple[ndarray, ndarray, ndarray, ndarray]:
-    tp = lists.n_hits
-    fn = lists.n_true - tp
-    fp = (lists.n_shown if length == "shown" else lists.k) - tp
-    tn = lists.n_candidates - tp - fp - fn
-    if length == "k":  # there may be fewer candidates than ranks
-        tn = np.where(tn < 0, np.nan, tn)
-    return tp, fp, fn, tn
-
-
 @metric(bounds=NOT_NEGATIVE, better=None, needs=("candidates",), outputs=("tp", "fp", "fn", "tn"))
 def confusion(
     lists: Lists, *, length: Length = "shown"
@@ -372,7 +355,13 @@ def confusion(
     >>> rd.confusion({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y", "z"])
     {'tp@2': 1.0, 'fp@2': 1.0, 'fn@2': 1.0, 'tn@2': 2.0}
     """
-    return _confusion(lists, length)
+    tp = lists.n_hits
+    fn = lists.n_true - tp
+    fp = (lists.n_shown if length == "shown" else lists.k) - tp
+    tn = lists.n_candidates - tp - fp - fn
+    if length == "k":  # there may be fewer candidates than ranks
+        tn = np.where(tn < 0, np.nan, tn)
+    return tp, fp, fn, tn
 
 
 @metric(needs=("candidates",))
@@ -404,7 +393,7 @@ def accuracy(lists: Lists, *, length: Length = "shown") -> ndarray:
     >>> rd.accuracy({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
     0.5
     """
-    tp, fp, fn, tn = _confusion(lists, length)
+    tp, fp, fn, tn = confusion.kernel(lists, length=length)
     return ratio(tp + tn, tp + fp + fn + tn)
 
 
@@ -436,7 +425,7 @@ def fallout(lists: Lists, *, length: Length = "shown") -> ndarray:
     ----------
     {length}
     """
-    _, fp, _, tn = _confusion(lists, length)
+    _, fp, _, tn = confusion.kernel(lists, length=length)
     return ratio(fp, fp + tn)
 
 
@@ -467,7 +456,7 @@ def specificity(lists: Lists, *, length: Length = "shown") -> ndarray:
     ----------
     {length}
     """
-    _, fp, _, tn = _confusion(lists, length)
+    _, fp, _, tn = confusion.kernel(lists, length=length)
     return ratio(tn, fp + tn)
 
 
@@ -501,6 +490,6 @@ def mcc(lists: Lists, *, length: Length = "shown") -> ndarray:
     ----------
     {length}
     """
-    tp, fp, fn, tn = _confusion(lists, length)
+    tp, fp, fn, tn = confusion.kernel(lists, length=length)
     factors = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     return ratio(tp * tn - fp * fn, np.sqrt(np.maximum(factors, 0.0)))

@@ -45,7 +45,7 @@ from ..inputs.sorting import offsets, spans
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
 from ..matching.match import match
-from .engines import IN_BUCKET, Handle, Here, Shared, opened
+from .engines import IN_BUCKET, Handle, Shared, opened
 from .source import frame_of_arrow
 
 Schemas = Mapping[str, Schema]
@@ -540,7 +540,7 @@ class Listing:
     listed : the number of a `by` value in the column "by", and an item · silent : the `by` values.
     """
 
-    handle: Handle | Here
+    handle: Handle | Shared
     schemas: Schemas
     listed: Schema
     silent: ndarray

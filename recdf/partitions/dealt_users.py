@@ -58,7 +58,7 @@ from .buckets import (
     cast_table,
 )
 from .engine import distinct_values, watched
-from .engines import Handle, Here, no_order, opened
+from .engines import Handle, no_order, opened
 from .files_run import BATCH_ROWS, Memory, in_parts
 from .in_buckets import InBuckets, RowsByRole, shared
 from .needed import id_kinds
@@ -88,7 +88,7 @@ class Persons:
 class LogPacking(Packing):
     """Deal the rows of a log or of its events by user, or by the person of a device."""
 
-    persons: Handle | Here | None = None
+    persons: Handle | Persons | None = None
 
     def buckets(self, table: Table) -> np.ndarray:
         if self.persons is None:
@@ -103,7 +103,7 @@ class LogPacking(Packing):
 
 
 def packing_of(
-    rules: Rules, schema: Schema, n_buckets: int, persons: Handle | Here | None
+    rules: Rules, schema: Schema, n_buckets: int, persons: Handle | Persons | None
 ) -> LogPacking:
     """Return how to deal the rows of a frame. Rows without a user are spread by their item."""
     user = rules.device_col or rules.user_col
@@ -290,7 +290,7 @@ class LogOfEngine(LogInParts):
         if in_memory:
             known = Persons(frame_of_arrow(in_memory["persons"]), rules)
             of_frames = shared(self.engine, known)
-            persons = dict.fromkeys(self.frames, of_frames) | {"persons": Here(known)}
+            persons = dict.fromkeys(self.frames, of_frames) | {"persons": known}
         packings = {
             role: packing_of(rules, schema, self.n_buckets, persons.get(role))
             for role, schema in schemas.items()
@@ -550,7 +550,7 @@ class LogOfFiles(LogInParts):
         if "persons" in schemas and not one:  # they tell the part of a row
             rows = self.sources["persons"].batches(schemas["persons"].names, BATCH_ROWS)
             table = pa.concat_tables([schemas["persons"].empty_table(), *rows])
-            persons = Here(Persons(frame_of_arrow(table), rules))
+            persons = Persons(frame_of_arrow(table), rules)
         packings = {
             role: replace(packing_of(rules, schema, self.n_parts, persons), narrow=())
             for role, schema in schemas.items()

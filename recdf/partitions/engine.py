@@ -21,7 +21,7 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any
 
@@ -72,7 +72,6 @@ from .buckets import (
 from .engines import (
     Engine,
     Handle,
-    Here,
     InParts,
     OnBucket,
     Shared,
@@ -83,7 +82,7 @@ from .engines import (
     ties_by_row,
     to_bytes,
 )
-from .in_buckets import EngineRows, each_bucket, moments_of_rows
+from .in_buckets import EngineRows, InBuckets, moments_of_rows, on_labels, some_columns
 from .needed import Needed
 from .source import frame_of_arrow
 
@@ -110,8 +109,8 @@ class Run:
         self.call = needed.call
 
     @property
-    def handle(self) -> Handle | Here:
-        """How workers get what they share."""
+    def handle(self) -> Handle | Shared:
+        """How workers get what they share, or what they share itself."""
         raise NotImplementedError
 
     def finished(self, results: PartResult | None) -> tuple[Measured, DataFrame, dict[str, Any]]:
@@ -124,13 +123,8 @@ class Run:
             empty = {role: schema.empty_table() for role, schema in self.needed.schemas.items()}
             results = measure(self.shared.call, part_of_bucket(self.shared, 0, empty))
         measured = checked(self.call, results)
-        measured = replace(
-            measured,
-            by=self.by_frame,
-            order=self.needed.order,
-            relevance_col=self.needed.relevance,
-            overlap=self._compared(measured.overlap),
-        )
+        overlap = self._compared(measured.overlap)
+        measured = replace(measured, by=self.by_frame, overlap=overlap)
         summary, spec = finish_summary(self.call, replace(results, measured=measured))
         summary.attrs["recdf"] = spec
         return measured, summary, dict(spec)
@@ -347,7 +341,12 @@ class EngineEvaluation(Result):
         self, work: Callable[[DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
     ) -> list[Any]:
         """Return what `work` makes of some columns of each bucket; `keys` deal the rows."""
-        return each_bucket(self._rows, work, columns, keys)
+        rows, known = self._rows, self._rows.engine.schema(self._rows.frame)
+        packing = Packing(keys, keys[0], rows.n_buckets, some_columns(known, columns))
+        of_rows = InBuckets(rows.engine, {"per_user": rows.frame}, {"per_user": packing})
+        found, n_rows = of_rows.made(partial(on_labels, work))
+        rows.check(n_rows)
+        return found
 
     def variant_moments(
         self,

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, partial
 from pathlib import Path
 from pickle import loads
 from typing import Any, NamedTuple, Protocol
@@ -87,13 +87,6 @@ def inline_handle(data: bytes) -> Handle:
 
 
 @dataclass(frozen=True)
-class Here:
-    """The object itself, such as a `Shared`, for work in threads of this process."""
-
-    shared: Any
-
-
-@dataclass(frozen=True)
 class Sent:
     """Work on its way to the workers. A worker with another version of recdf refuses it."""
 
@@ -116,9 +109,10 @@ def received(version: str, data: bytes) -> Sent:
 MOST_OPENED = 3  # the work on a bucket, rows in memory, and who the persons of devices are
 
 
-def opened(handle: Handle | Here) -> Any:
-    """Return the object that was pickled, such as a `Shared`."""
-    return handle.shared if isinstance(handle, Here) else _opened(handle)
+def opened(shared: Any) -> Any:
+    """Return the object that was pickled, such as a `Shared`; without a handle, as in threads of
+    this process, it is the object itself."""
+    return _opened(shared) if isinstance(shared, Handle) else shared
 
 
 @lru_cache(MOST_OPENED)  # a process works on many buckets of one call, and unpickles it only once
@@ -518,7 +512,6 @@ class Watched:
         return self._told(found) if name in JOBS else found
 
     def _told(self, job: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(job)
         def told(*given: Any) -> Any:
             try:
                 return job(*given)

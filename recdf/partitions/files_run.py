@@ -41,7 +41,7 @@ from ..matching.overlap import Overlap
 from ..progress import Progress
 from .buckets import Dealt, Packing, dealt, known_rows, part_of_bucket, rows_table
 from .engine import Run
-from .engines import Here, OnBucket, OnChunk
+from .engines import OnBucket, OnChunk, Shared
 from .needed import PLACE, ROW, NeededOfFiles
 from .source import Source, frame_of_arrow
 
@@ -334,8 +334,8 @@ class FilesRun(Run):
         self.some_without_pred = False  # whether `pred` lacks lists of the population
 
     @property
-    def handle(self) -> Here:
-        return Here(self.shared)
+    def handle(self) -> Shared:
+        return self.shared
 
     def _packing(self, keys: Sequence[str], schema: Schema) -> Packing:
         narrow = {ROW, *self.needed.ids["true"], *self.needed.by}

@@ -12,7 +12,7 @@ bucket travels back, and is raised as the error of all.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -164,24 +164,6 @@ class EngineRows:
             )
 
 
-def each_bucket(
-    rows: EngineRows,
-    work: Callable[[DataFrame], Any],
-    columns: Sequence[str],
-    keys: Sequence[str],
-) -> list[Any]:
-    """Return what `work` makes of some columns of each bucket, dealt by the values of `keys`."""
-    known = rows.engine.schema(rows.frame)
-    schema = pa.schema(
-        [(name, decoded(known.field(name).type)) for name in columns if name in known.names]
-    )
-    packing = Packing(keys, keys[0], rows.n_buckets, schema)
-    of_rows = InBuckets(rows.engine, {"per_user": rows.frame}, {"per_user": packing})
-    found, n_rows = of_rows.made(partial(on_labels, work))
-    rows.check(n_rows)
-    return found
-
-
 # ------------------------------------------------------------------------------------------
 # Moments of the users of an experiment.
 #
@@ -311,7 +293,7 @@ def moments_of_rows(
     # them.
     require(rows.empty, "per_user", join.keys)
     require(DataFrame(columns=columns), "assignment", [*join.keys, variant])
-    schemas = {role: _some(schema, read[role]) for role, schema in known.items()}
+    schemas = {role: some_columns(schema, read[role]) for role, schema in known.items()}
     _check_kinds(schemas, join.keys)
     empty = (labels_of_table(schema.empty_table()) for schema in schemas.values())
     reduction.moments(reduction.frames(*empty))  # raises what needs no rows
@@ -362,7 +344,7 @@ def _check_kinds(schemas: Schemas, keys: Collection[str]) -> None:
             raise IdTypeError(f"{words}; they can never match. Convert one of them")
 
 
-def _some(schema: Schema, names: Collection[str]) -> Schema:
+def some_columns(schema: Schema, names: Collection[str]) -> Schema:
     """Return those of the columns that a frame has, without dictionaries."""
     return pa.schema(
         [

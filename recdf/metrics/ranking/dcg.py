@@ -16,7 +16,7 @@ from ...inputs.constraints import Share, a_number
 from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
 from ..metric import metric
-from ..relevance import refuse, weights_of
+from ..relevance import refuse
 from .preference import tied_ranks
 
 Gain = Literal["linear", "exp2", "binary"]
@@ -154,7 +154,7 @@ def _observed_ndcg(
     """NDCG with propensities: a row of `true` counts its gain times 1/propensity, in the list and
     in the ideal."""
     refuse("ideal", ideal, ("relevant",))
-    worth = gain_values(gain, lists.matched.true_lists.gain) * weights_of(lists)
+    worth = gain_values(gain, lists.matched.true_lists.gain) * lists.item_weights
     if tied == "averaged" and lists.matched.tie_level is not None:
         total = _dcg_of_ties(lists, worth[lists.whole.hits.true_place], discount, log_base)
     else:
