@@ -46,7 +46,7 @@ from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
 from ..matching.match import match
 from .engines import IN_BUCKET, Handle, Shared, opened
-from .source import frame_of_arrow
+from .source import frame_of_arrow, narrowed
 
 Schemas = Mapping[str, Schema]
 Cells = Sequence[Any]
@@ -194,27 +194,6 @@ def cast_table(table: Table, schema: Schema) -> Table:
         is_float = field.type in (pa.float32(), pa.float64())
         columns[field.name] = pc.add(column, pa.scalar(0.0, field.type)) if is_float else column
     return pa.table(columns, metadata=schema.metadata)
-
-
-def narrowed(table: Table, names: Collection[str] | None = None) -> Table:
-    """Return the table with integers in the narrowest type that holds them; `of_cells` makes them
-    wide again.
-
-    A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these
-    columns are narrowed, to 32 bits or more. Threads measure such columns fastest.
-    """
-    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
-        if not pa.types.is_integer(column.type) or (names is not None and name not in names):
-            continue
-        low, high = (edge.as_py() for edge in pc.min_max(column).values())
-        if low is not None:
-            signed = min(low, -high - 1)  # a signed type that holds it holds both edges
-            kind = np.min_scalar_type(high if low >= 0 and names is None else signed)
-            kind = kind if names is None else np.promote_types(kind, np.int32)
-            if kind.itemsize * 8 < column.type.bit_width:
-                narrow = column.cast(pa.from_numpy_dtype(kind), safe=False)
-                table = table.set_column(place, name, narrow)
-    return table
 
 
 def arrow_table_of(frame: DataFrame, holder: str) -> Table:

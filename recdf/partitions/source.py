@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy import ndarray
 from pandas import DataFrame
 from pyarrow import Schema, Table
 
@@ -107,9 +106,7 @@ class Source:
         self.null: set[str] = set()
         for name, values in named.items():
             if name not in self._odd:
-                self.categories[name] = (
-                    values.unique().drop_null().cast(self.schema.field(name).type)
-                )
+                self.categories[name] = values.unique().drop_null().cast(self.kind(name))
 
     @property
     def read(self) -> dict[str, int]:
@@ -119,6 +116,10 @@ class Source:
     def fields(self, names: Iterable[str]) -> Schema:
         """Return the schema of some columns."""
         return pa.schema([self.schema.field(name) for name in names])
+
+    def kind(self, name: str) -> pa.DataType:
+        """Return the type that a column has over all files."""
+        return self.schema.field(name).type
 
     def batches(self, names: Sequence[str], n_rows: int) -> Iterator[Table]:
         """Yield tables of about `n_rows` rows with some columns."""
@@ -157,9 +158,7 @@ class Source:
                     read_rows, columns=there, use_threads=n_threads() > 1
                 ):
                     columns = {
-                        name: pa.repeat(
-                            pa.scalar(known[name], self.schema.field(name).type), len(batch)
-                        )
+                        name: pa.repeat(pa.scalar(known[name], self.kind(name)), len(batch))
                         if name in known
                         else self.plain(batch.column(self.in_files(name)), name)
                         for name in names
@@ -205,10 +204,10 @@ class Source:
         self.note(column, name)
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
-        return cast(without_dictionary(column), self.schema.field(name).type, name, self.role)
+        return cast(without_dictionary(column), self.kind(name), name, self.role)
 
     def _add_categories(self, name: str, values: pa.Array) -> None:
-        own = values.cast(self.schema.field(name).type)
+        own = values.cast(self.kind(name))
         chunks = [self.categories[name], own] if name in self.categories else [own]
         self.categories[name] = pa.chunked_array(chunks).unique()
 
@@ -218,7 +217,7 @@ class Source:
         for name in table.column_names:
             kind, column = self.files_schema.field(name).type, without_dictionary(table[name])
             if pa.types.is_dictionary(kind):
-                values = self.categories.get(name, pa.array([], self.schema.field(name).type))
+                values = self.categories.get(name, pa.array([], self.kind(name)))
                 places = pc.index_in(column, values).combine_chunks()
                 column = pa.chunked_array(
                     [pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)]
@@ -317,21 +316,12 @@ def _periods(schemas: Sequence[Schema], role: str) -> dict[str, str]:
 # POSITION_BYTES.
 DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
 
-# So many numbers are decoded at a time before they are copied to the array of their column.
-COPIED_ROWS = 2**15
-
-# When files are read whole, ids that are strings stay positions in the dictionary of their row
-# group.
-POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
-
 
 class _RowGroups(NamedTuple):
-    """Some row groups of one file, which are read together; `first` is the number of their first
-    row in all files."""
+    """Some row groups of one file, which are read together, and the number of their rows."""
 
     file: int
     numbers: tuple[int, ...]
-    first: int
     n_rows: int
 
 
@@ -340,11 +330,10 @@ def whole_table(
 ) -> Table:
     """Read some columns of all files in several threads, one column of some row groups at a time.
 
-    In the columns `ids`, strings that parquet stores as dictionaries become positions in a
-    dictionary. An id is then looked up once in each row group instead of once in each row.
-    Integers get as narrow as 16 bits. Row groups of up to `together_rows` rows are read together.
+    Ids that are strings stay positions in dictionaries, and ids that are integers become as narrow
+    as possible, which saves memory.
     """
-    most, groups, first = rows_at_a_time(together_rows), [], 0
+    most, groups = rows_at_a_time(together_rows), []
     for file, fragment in enumerate(source.fragments):
         numbers: list[int] = []
         n_rows, last = 0, fragment.metadata.num_row_groups - 1
@@ -352,153 +341,82 @@ def whole_table(
             numbers.append(number)
             n_rows += fragment.metadata.row_group(number).num_rows
             if n_rows >= most or (n_rows and number == last):
-                groups.append(_RowGroups(file, tuple(numbers), first, n_rows))
-                numbers, first, n_rows = [], first + n_rows, 0
+                groups.append(_RowGroups(file, tuple(numbers), n_rows))
+                numbers, n_rows = [], 0
     schemas = [(one.metadata.schema, one.metadata.num_columns) for one in source.fragments]
     places = [{schema.column(i).path: i for i in range(n)} for schema, n in schemas]
-    columns = {name: _WholeColumn(source, name, name in ids, places) for name in names}
     work = [(group, name) for group in groups for name in names]
-    chunks = each(lambda one: columns[one[1]].read(one[0]), work)
-    found = dict(zip(work, chunks, strict=True))
+    read = lambda one: _read(source, *one, one[1] in ids, places[one[0].file])  # noqa: E731
+    found = dict(zip(work, each(read, work), strict=True))
     joined = {}
-    for name, column in columns.items():
-        joined[name] = column.joined({group: found.pop((group, name)) for group in groups})
+    for name in names:  # what was read of a column is let go before the next one is joined
+        own = [chunk for group in groups for chunk in found.pop((group, name))]
+        joined[name] = _joined(source, name, own, name in ids)
     return pa.table(joined)
 
 
-class _WholeColumn:
-    """One column of all files. Most columns are written to one array as they are read, so that they
-    are in memory only once."""
+def _read(
+    source: Source, group: _RowGroups, name: str, is_id: bool, places: Mapping[str, int]
+) -> list[pa.Array]:
+    """Read one column of some row groups."""
+    import pyarrow.parquet as pq
 
-    def __init__(
-        self, source: Source, name: str, is_id: bool, places: Sequence[Mapping[str, int]]
-    ) -> None:
-        self.source, self.name, self.places = source, name, places
-        self.kind, self.there = source.schema.field(name).type, source.in_files(name)
-        self.array: ndarray | None = None
-        if name in source.folder_columns:
-            return
-        stored = [
-            fragment.metadata.row_group(number).column(of_file[self.there])
-            for fragment, of_file in zip(source.fragments, places, strict=True)
-            if self.there in of_file
-            for number in range(fragment.metadata.num_row_groups)
-        ]
-        if self.kind in (pa.int32(), pa.int64(), pa.float64()):
-            statistics = [one.statistics for one in stored]
-            if not any(one is not None and one.null_count for one in statistics):
-                dtype = self.kind.to_pandas_dtype()
-                if is_id and pa.types.is_integer(self.kind):
-                    dtype = narrowest(statistics, dtype)
-                self.array = np.empty(source.n_rows, dtype)
-        elif is_id and self.kind in TEXTS:
-            # Writers give up a dictionary that grows beyond about 1 MB, and then store the strings
-            # one by one. Positions take up to three bytes per row, so a larger column must hold
-            # strings.
-            beyond = sum(max(one.total_uncompressed_size - DICTIONARY_BYTES, 0) for one in stored)
-            if beyond <= POSITION_BYTES * source.n_rows:
-                self.array = np.empty(source.n_rows, np.int32)
-
-    def read(self, group: _RowGroups) -> list[pa.Array] | None:
-        """Read some row groups, into the array if there is one; None if that cannot hold them."""
-        import pyarrow.parquet as pq
-
-        fragment, array, there = self.source.fragments[group.file], self.array, self.there
-        known, stored = self.source.stored(fragment, [self.name])
-        if not stored:
-            return [pa.repeat(pa.scalar(known[self.name], self.kind), group.n_rows)]
-        # Positions in a dictionary are read only where there is an array for them.
-        texts = [there] if array is not None and self.kind in TEXTS else []
-        if is_list(self.kind) and self.kind.value_type in TEXTS:
-            texts = [path for path in self.places[group.file] if path.startswith(f"{there}.")]
-        how = {"columns": [there], "use_threads": False}
-        with pq.ParquetFile(
-            fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True
-        ) as file:
-            if array is not None and not texts:
-                batches = file.iter_batches(COPIED_ROWS, row_groups=group.numbers, **how)
-                own = array[group.first : group.first + group.n_rows]
-                return self._copied((batch.column(0) for batch in batches), own)
-            try:
-                column = file.read_row_groups(group.numbers, **how)[there]
-            except pa.ArrowNotImplementedError:
-                # There are several dictionaries, which Arrow does not join in lists.
-                column = pq.ParquetFile(fragment.path).read_row_groups(group.numbers, **how)[there]
-        chunks: list[pa.Array] = column.chunks
-        if array is None:
-            return chunks
-        first = group.first
-        for place, chunk in enumerate(chunks):
-            in_dictionary = pa.types.is_dictionary(chunk.type) and not chunk.null_count
-            if not in_dictionary or chunk.dictionary.null_count:
-                return None
-            rows = array[first : first + len(chunk)]
-            rows[:] = chunk.indices.to_numpy(zero_copy_only=False)
-            dictionary = chunk.dictionary.cast(POSITIONS.value_type)
-            chunks[place] = pa.DictionaryArray.from_arrays(pa.array(rows), dictionary)
-            first += len(chunk)
-        return chunks
-
-    def _copied(self, columns: Iterable[pa.Array], own: ndarray) -> list[pa.Array] | None:
-        """Copy numbers to the rows of an array, a few at a time; None if one is null or does not
-        fit."""
-        narrow, first = pa.from_numpy_dtype(own.dtype), 0
-        for column in columns:
-            if column.null_count or column.type != self.kind:
-                return None
-            try:
-                own[first : first + len(column)] = column.cast(narrow).to_numpy()
-            except pa.ArrowInvalid:  # a number is beyond what the statistics of the file say
-                return None
-            first += len(column)
-        return [pa.array(own)]
-
-    def joined(self, found: Mapping[_RowGroups, list[pa.Array] | None]) -> pa.ChunkedArray:
-        """Join what was read, in the same type in all files; what the array cannot hold is read
-        again."""
-        source, in_array = self.source, self.array is not None and None not in found.values()
-        array, self.array = self.array, None
-        chunks = [
-            chunk
-            for group, read in found.items()
-            for chunk in (self.read(group) if read is None else read) or ()
-        ]
-        if array is not None and in_array and chunks:
-            for chunk in chunks:
-                source.note(chunk, self.name)
-            whole = _one_dictionary(chunks, array) if self.kind in TEXTS else pa.array(array)
-            return pa.chunked_array([whole])
-        if is_list(self.kind) and len({chunk.type for chunk in chunks}) == 1:
-            return pa.chunked_array(chunks)  # of positions, where the items are texts
-        return pa.chunked_array([source.plain(one, self.name) for one in chunks], self.kind)
+    fragment, kind, there = source.fragments[group.file], source.kind(name), source.in_files(name)
+    known, stored = source.stored(fragment, [name])
+    if not stored:
+        return [pa.repeat(pa.scalar(known[name], kind), group.n_rows)]
+    texts = []
+    if is_id and kind in TEXTS:
+        # Writers give up a dictionary that grows beyond about 1 MB, and then store the strings one
+        # by one. Positions take up to three bytes per row, so a larger column must hold strings.
+        columns = [fragment.metadata.row_group(n).column(places[there]) for n in group.numbers]
+        beyond = sum(max(one.total_uncompressed_size - DICTIONARY_BYTES, 0) for one in columns)
+        texts = [there] if beyond <= POSITION_BYTES * group.n_rows else []
+    elif is_list(kind) and kind.value_type in TEXTS:
+        texts = [path for path in places if path.startswith(f"{there}.")]
+    how = {"columns": [there], "use_threads": False}
+    with pq.ParquetFile(
+        fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True
+    ) as file:
+        try:
+            return file.read_row_groups(group.numbers, **how)[there].chunks
+        except pa.ArrowNotImplementedError:
+            # There are several dictionaries, which Arrow does not join in lists.
+            return pq.ParquetFile(fragment.path).read_row_groups(group.numbers, **how)[there].chunks
 
 
-def narrowest(statistics: Sequence[Any], own: Any) -> Any:
-    """Return the narrowest dtype for the smallest and the largest integers that the files name;
-    None stands for row groups without integers."""
-    if not all(one is not None and one.has_min_max for one in statistics):
-        return own
-    edges = [edge for one in statistics for edge in (one.min, one.max) if edge is not None]
-    kinds = (
-        kind
-        for kind in (np.int16, np.int32)
-        if all(np.iinfo(kind).min <= edge <= np.iinfo(kind).max for edge in edges)
-    )
-    return next(kinds, own)
+def _joined(source: Source, name: str, chunks: list[pa.Array], is_id: bool) -> pa.ChunkedArray:
+    """Join what was read of a column, in the same type in all files."""
+    kind = source.kind(name)
+    in_dictionary = all(pa.types.is_dictionary(chunk.type) for chunk in chunks)
+    as_read = is_list(kind) or (is_id and kind in TEXTS and in_dictionary)
+    if as_read and len({chunk.type for chunk in chunks}) == 1:
+        for chunk in chunks:
+            source.note(chunk, name)
+        return pa.chunked_array(chunks).unify_dictionaries()
+    column = pa.chunked_array([source.plain(one, name) for one in chunks], kind)
+    if is_id:
+        column = narrowed(pa.table({name: column}), [name])[name]
+    primitive = pa.types.is_primitive(column.type) and len(column)
+    return pa.chunked_array([column.combine_chunks()]) if primitive else column
 
 
-def _one_dictionary(chunks: list[pa.DictionaryArray], array: ndarray) -> pa.DictionaryArray:
-    """Replace positions in several dictionaries, which follow one another in the array, by
-    positions in a joint one."""
-    joint = pa.chunked_array([chunk.dictionary for chunk in chunks]).dictionary_encode()
-    joint = joint.unify_dictionaries().combine_chunks()
-    place = joint.indices.to_numpy()
-    rows = np.cumsum([0, *map(len, chunks)])
-    entries = np.cumsum([0, *(len(chunk.dictionary) for chunk in chunks)])
+def narrowed(table: Table, names: Collection[str] | None = None) -> Table:
+    """Return the table with integers in the narrowest type that holds them; `of_cells` makes them
+    wide again.
 
-    def replace(number: int) -> None:
-        own = array[rows[number] : rows[number + 1]]
-        own[:] = place[entries[number] : entries[number + 1]].take(own)
-
-    each(replace, range(len(chunks)))
-    return pa.DictionaryArray.from_arrays(pa.array(array), joint.dictionary)
+    A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these
+    columns are narrowed, to 32 bits or more. Threads measure such columns fastest.
+    """
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if not pa.types.is_integer(column.type) or (names is not None and name not in names):
+            continue
+        low, high = (edge.as_py() for edge in pc.min_max(column).values())
+        if low is not None:
+            signed = min(low, -high - 1)  # a signed type that holds it holds both edges
+            kind = np.min_scalar_type(high if low >= 0 and names is None else signed)
+            kind = kind if names is None else np.promote_types(kind, np.int32)
+            if kind.itemsize * 8 < column.type.bit_width:
+                narrow = column.cast(pa.from_numpy_dtype(kind), safe=False)
+                table = table.set_column(place, name, narrow)
+    return table
