@@ -346,7 +346,11 @@ def whole_table(
     schemas = [(one.metadata.schema, one.metadata.num_columns) for one in source.fragments]
     places = [{schema.column(i).path: i for i in range(n)} for schema, n in schemas]
     work = [(group, name) for group in groups for name in names]
-    read = lambda one: _read(source, *one, one[1] in ids, places[one[0].file])  # noqa: E731
+
+    def read(one: tuple[_RowGroups, str]) -> list[pa.Array]:
+        group, name = one
+        return _read(source, group, name, name in ids, places[group.file])
+
     found = dict(zip(work, each(read, work), strict=True))
     joined = {}
     for name in names:  # what was read of a column is let go before the next one is joined
