@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pandas import DataFrame, Series
 
 from ..errors import DataError
+from ..inputs.frames import without_dictionary
 
 # Since version 3 pandas has a dtype of its own for strings, and no longer keeps them as objects.
 HAS_STR = int(pd.__version__.split(".")[0]) >= 3
@@ -203,17 +204,6 @@ def restore(column: Any, described: DescribedDtype, categories: Any = None) -> S
     elif kind == "string":
         plain = pd.StringDtype(described["storage"])
     return values.astype(plain)
-
-
-def without_dictionary(column: Any) -> Any:
-    """Return an array, in chunks or not, without a dictionary."""
-    if not pa.types.is_dictionary(column.type):
-        return column
-    if isinstance(column, pa.Array):
-        return column.dictionary_decode()
-    return pa.chunked_array(
-        [chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type
-    )
 
 
 def know_extension_types() -> None:

@@ -22,7 +22,7 @@ from pandas import DataFrame, Series
 
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import encode
-from ..inputs.frames import column
+from ..inputs.frames import column, without_dictionary
 from ..inputs.ids import read_ids
 from ..inputs.options import Options
 from ..inputs.sorting import run_of
@@ -34,7 +34,6 @@ from ..matching.side_tables.sides import IN_LISTS, Sides, read_sides
 from ..metrics.call import Call
 from ..metrics.compute import compute_counts, defined_values, naming, settle_undefined
 from ..metrics.record import Request
-from .dtypes import without_dictionary
 from .spec import Spec
 from .value_moments import OF_WEIGHTS, SUMMARY, GroupMoments, mean_table, refuse_summary_names
 

@@ -27,6 +27,9 @@ from .options import as_columns
 from .sorting import run_of
 
 UNREAD = "unread columns"  # in `attrs`, for messages
+# Types of strings and bytes that Arrow stores as views, by name since old versions lack them,
+# and the types that are computed with.
+VIEWS = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
 
 
 class OneRecord(dict[str, Any]):
@@ -152,12 +155,6 @@ def _plain_frame(frame: DataFrame) -> DataFrame:
     return DataFrame(dict(enumerate(columns)), copy=False).set_axis(frame.columns, axis=1)
 
 
-def is_view(kind: pa.DataType) -> bool:
-    """Tell whether this is a type of strings or bytes that Arrow stores as views, which old
-    versions do not have."""
-    return str(kind) in ("string_view", "binary_view")
-
-
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Convert a column to a type that pandas and Arrow can compute with; None if it has such a type
     already.
@@ -166,17 +163,26 @@ def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     are converted.
     """
     kind = column.type
-    if is_view(kind):
-        return column.cast(pa.large_string() if str(kind) == "string_view" else pa.large_binary())
+    if str(kind) in VIEWS:
+        return column.cast(VIEWS[str(kind)])
     if pa.types.is_run_end_encoded(kind):
         return pa.chunked_array(
             [pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type
         )
     if pa.types.is_dictionary(kind) and any(chunk.dictionary.null_count for chunk in column.chunks):
-        return pa.chunked_array(
-            [chunk.dictionary_decode() for chunk in column.chunks], kind.value_type
-        )
+        return without_dictionary(column)
     return None
+
+
+def without_dictionary(column: Any) -> Any:
+    """Return an array, in chunks or not, without a dictionary."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    if isinstance(column, pa.Array):
+        return column.dictionary_decode()
+    return pa.chunked_array(
+        [chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type
+    )
 
 
 def from_dict(

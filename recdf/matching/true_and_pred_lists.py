@@ -113,15 +113,13 @@ class TrueLists:
 
 
 class _Block(NamedTuple):
-    """What is kept of one block: arrays as `PredLists` has them, and beside them rows of `pred` to
-    name in a message, which are `tied` or `repeated`. `settled` tells that settling changed the
-    `lists`, which are kept only where there is a single block."""
+    """What is kept of one block: arrays as `PredLists` has them, among them rows of `pred` to name
+    in a message, which are `tied` or `repeated`. `settled` tells that settling changed the `lists`,
+    which are kept only where there is a single block."""
 
     arrays: dict[str, ndarray]
     counts: dict[str, int]
     doubtful: dict[str, int]
-    tied: ndarray
-    repeated: ndarray
     has_levels: bool
     settled: bool
     lists: Ranked | None
@@ -179,13 +177,13 @@ class PredLists:
             n_lists, n_rows = n_lists + len(own["code"]), n_rows + int(own["length"].sum())
         for name in parts[0].arrays:
             setattr(self, name, np.concatenate([part.arrays[name] for part in parts]))
-        self.start = offsets(vars(self).pop("length"))
+        length, tied, repeated = map(vars(self).pop, ("length", "tied", "repeated"))
+        self.start = offsets(length)
         self.counts: Counter[str] = Counter()
         self.doubtful: Counter[str] = Counter()
         for part in parts:
             self.counts.update(part.counts)
             self.doubtful.update(part.doubtful)
-        tied, repeated = (np.concatenate([part[at] for part in parts]) for at in (3, 4))
         refuse_ties(table, tied, self.counts.pop("tied", 0), options)
         refuse_duplicates(table, repeated[:5], self.counts["pred_duplicates"], options)
         self.some_tie = any(part.has_levels for part in parts)
@@ -219,7 +217,7 @@ class PredLists:
             repeat_list = np.searchsorted(ranked.start, repeat, side="right") - 1
             repeat_rank = upto[repeat + 1] - upto[ranked.start[repeat_list]]
         tied = tied_rows(ranked) if options.ties == "raise" else ranked.start[:0]
-        repeated = ranked.rows(pairs.repeat[: 5 * (options.duplicates == "raise")])
+        repeated = pairs.repeat[: 5 * (options.duplicates == "raise")]
         lists, pairs, counts = settle_pairs(ranked, pairs, self._gain, options)
         if self._excluded is not None:
             counts["pred_excluded"] = len(block.columns[0]) - len(ranked.item)
@@ -237,10 +235,12 @@ class PredLists:
             "repeat": pairs.repeat,
             "repeat_list": repeat_list,
             "repeat_rank": repeat_rank,
+            "tied": tied[:1],
+            "repeated": ranked.rows(repeated),
         }
         doubtful, whole = self._doubtful(ranked), lists if self._blocks.n == 1 else None
         settled, has_levels = lists is not ranked, lists.level is not None
-        return _Block(arrays, counts, doubtful, tied[:1], repeated, has_levels, settled, whole)
+        return _Block(arrays, counts, doubtful, has_levels, settled, whole)
 
     def _doubtful(self, ranked: Ranked) -> dict[str, int]:
         """Count for each doubt about the order the lists for which it holds, and those that were

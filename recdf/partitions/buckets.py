@@ -33,11 +33,11 @@ from pandas import DataFrame, Series
 from pyarrow import Schema, Table
 
 from ..errors import DataError, EngineError
-from ..evaluation.dtypes import without_dictionary
 from ..evaluation.evaluate import checked
 from ..evaluation.part import Failure, ListRows, Part, PartResult, measure, result_bytes
 from ..evaluation.summary_rows import label_array
 from ..inputs.codes import GOLDEN, LOW_BYTES
+from ..inputs.frames import without_dictionary
 from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
 from ..inputs.options import Options, as_columns

@@ -25,7 +25,6 @@ import pyarrow as pa
 from pandas import DataFrame
 
 from ..errors import kind_of
-from ..evaluation.dtypes import without_dictionary
 from ..evaluation.evaluate import EvaluateArguments, call_of, finish, takes_evaluate_arguments
 from ..evaluation.part import Part, PartResult, measure
 from ..evaluation.result import Evaluation, read_parquet
@@ -40,7 +39,7 @@ from ..evaluation.storage import (
 )
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
 from ..inputs.door import NamedFiles, new_names
-from ..inputs.frames import as_frame, plain_table
+from ..inputs.frames import as_frame, plain_table, without_dictionary
 from ..inputs.lazy_frames import LazyRows, lazy_rows
 from ..inputs.machine import memory_bytes, sizes
 from ..matching.side_tables.sides import as_frames

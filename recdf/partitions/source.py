@@ -19,11 +19,10 @@ from pandas import DataFrame
 from pyarrow import Schema, Table
 
 from ..errors import DataError, kind_of
-from ..evaluation.dtypes import without_dictionary
 from ..evaluation.storage import local_path, plain_path
 from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.door import NamedFiles, new_names
-from ..inputs.frames import is_view
+from ..inputs.frames import VIEWS, without_dictionary
 from ..inputs.ids import TEXTS
 from ..inputs.list_cells import is_list
 from ..inputs.machine import Sizes, each, n_threads, rows_at_a_time
@@ -279,8 +278,7 @@ def plain_schema(schema: Schema) -> Schema:
     for field in schema:
         kind = field.type
         kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-        if is_view(kind):
-            kind = pa.large_string() if str(kind) == "string_view" else pa.large_binary()
+        kind = VIEWS.get(str(kind), kind)
         fields[field.name] = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.schema(fields)
 
