@@ -22,7 +22,6 @@ LOG_ALONE = {"needs": ("log",), "unknown": ("log_users", "log")}
 
 @metric(
     needs=("log", "features"),
-    arguments=("true", "pred"),
     optional=("true", "popular"),
     unknown=("log_users", "features"),
     where={

@@ -19,7 +19,7 @@ from ..inputs.sorting import exact_sums, run_heads, run_of, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import Likeness, Similarity, called
-from .metric import Metric, metric
+from .metric import NOT_NEGATIVE, Metric, metric
 from .strings import read_string
 from .subtopics import (
     AspectLists,
@@ -293,7 +293,7 @@ def _similarity(lists: Lists, kind: str | Similarity, separator: str) -> ndarray
     return np.clip(lists.once_of_pred(mean_similarity, like), -1.0, 1.0)
 
 
-@metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
+@metric(bounds=NOT_NEGATIVE, arguments=("true", "pred", "aspects"))
 def a_ndcg(
     lists: Lists,
     alpha: Annotated[float, a_number(0, 1)] = 0.5,

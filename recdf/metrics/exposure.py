@@ -57,7 +57,7 @@ def coverage(counts: Counts, *, normalize: bool = True) -> float:
     )
 
 
-@metric(arguments=("true", "pred"), per="item", sums=("lengths",))
+@metric(per="item", sums=("lengths",))
 def user_coverage(counts: Counts) -> float:
     """Share of the lists of the population with at least one item; larger is better, in [0, 1].
 
@@ -180,7 +180,7 @@ def entropy(
     """
     shown = counts.shown[counts.shown > 0]
     if not len(shown):
-        return float("nan")
+        return np.nan
     share = shown / shown.sum()
     value = abs(float(exact_sums(share * np.log2(share))[0]))
     if normalize and divisor is not None:
@@ -253,9 +253,9 @@ def hhi(counts: Counts) -> float:
     0.25
     """
     shown = counts.shown[counts.shown > 0]
-    return float(exact_sums((shown / shown.sum()) ** 2)[0]) if len(shown) else float("nan")
+    return float(exact_sums((shown / shown.sum()) ** 2)[0]) if len(shown) else np.nan
 
 
 def _divided(above: Any, below: Any) -> float:
     """Return above / below, or NaN (undefined) if below is 0."""
-    return float(above / below) if below else float("nan")
+    return float(above / below) if below else np.nan

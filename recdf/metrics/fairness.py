@@ -90,7 +90,6 @@ def exposure_share(
     bounds=NOT_NEGATIVE,
     better=None,
     needs=("items",),
-    arguments=("true", "pred"),
     optional=("true",),
     per="item",
     sums=("shown", "exposure", "relevant"),
@@ -163,7 +162,7 @@ def _relative_spread(labels: Labels, above: ndarray, below: ndarray) -> float:
     share = ratio(_by_group(labels, above), _by_group(labels, below))
     defined = np.sort(share[~np.isnan(share)])
     if len(defined) < 2 or not defined.mean():
-        return float("nan")
+        return np.nan
     return float(defined.std() / defined.mean())
 
 
@@ -171,7 +170,6 @@ def _relative_spread(labels: Labels, above: ndarray, below: ndarray) -> float:
     bounds=NOT_NEGATIVE,
     better="smaller",
     needs=("log",),
-    arguments=("true", "pred"),
     per="item",
     sums=("hits", "relevant"),
     unknown=("group",),
@@ -320,7 +318,6 @@ def _gain_sum(gain: str) -> Sum:
     bounds=NOT_NEGATIVE,
     better="smaller",
     needs=("items",),
-    arguments=("true", "pred"),
     per="item",
     unknown=("group",),
     sums=lambda params: [SUMS["shown"], _gain_sum(params["gain"])],
@@ -375,7 +372,7 @@ def item_gap(
     value = np.sort(value[~np.isnan(value)])
     n = len(value)
     if n < 2:
-        return float("nan")
+        return np.nan
     if stat == "gap":
         return float(value[-1] - value[0])
     # Of the sorted values, the j-th is above j − 1 of the others and below n − j.

@@ -15,7 +15,7 @@ from numpy import ndarray
 from ..inputs.constraints import a_number
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 
 # Keeps the estimated precision of infap defined where no judged item stands above a hit, as in
 # trec_eval.
@@ -30,7 +30,7 @@ LEVELS = tuple(level / 10 for level in range(11))
         "of=unjudged": {"better": "smaller"},
         "of=nonrelevant": {"better": "smaller"},
         "of=shown": {"better": None},
-        "divisor=none": {"bounds": (0.0, None)},
+        "divisor=none": {"bounds": NOT_NEGATIVE},
     },
 )
 def judged(

@@ -115,7 +115,7 @@ def _pooled_explained(counts: Counts, centered: bool) -> float:
     n, error, rating, errors, ratings = counts.summed(*RATING_MOMENTS)
     spread = ratings - ratio(rating**2, n)
     if not spread > 1e-12 * ratings:  # all ratings are equal, but for rounding
-        return float("nan")
+        return np.nan
     return float(1.0 - (errors - centered * error**2 / n) / spread)
 
 

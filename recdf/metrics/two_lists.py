@@ -18,7 +18,7 @@ from ..inputs.sorting import equal_runs, run_of, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.pairing import pair_within
-from .metric import metric
+from .metric import NOT_NEGATIVE, metric
 
 SharedItems = tuple[ndarray, ndarray, ndarray]
 
@@ -71,7 +71,6 @@ def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
 
 @metric(
     better=None,
-    arguments=("true", "pred"),
     optional=("true", "base"),
     where={"against=ideal": {"better": "larger"}},
 )
@@ -202,7 +201,7 @@ def overlap(
     return ratio(both, below[divisor])
 
 
-@metric(bounds=(0.0, None), better=None, arguments=("base", "pred"))
+@metric(bounds=NOT_NEGATIVE, better=None, arguments=("base", "pred"))
 def least_promoted(lists: Lists) -> ndarray:
     """From how far below k a re-ranking fetched its deepest item; neither direction is better, a
     count, at least 0.

@@ -12,7 +12,7 @@ from ...docstrings import says_as
 from ...errors import OptionError
 from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
-from ..metric import metric
+from ..metric import NOT_NEGATIVE, metric
 from ..relevance import best_possible, observed_hits, possible, refuse
 from .dcg import largest_gain
 from .preference import ByScore, ranked_by
@@ -209,7 +209,7 @@ BY_BEST = {"bounds": (0.0, 1.0)}
 
 
 @metric(
-    bounds=(0.0, None),
+    bounds=NOT_NEGATIVE,
     where={"normalizer=achievable": BY_BEST, "normalizer=achievable_shown": BY_BEST},
 )
 def arhr(

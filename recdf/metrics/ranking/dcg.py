@@ -15,7 +15,7 @@ from ...errors import DataError, OptionError, examples
 from ...inputs.constraints import Share, a_number
 from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
-from ..metric import metric
+from ..metric import NOT_NEGATIVE, metric
 from ..relevance import refuse
 from .preference import tied_ranks
 
@@ -302,7 +302,7 @@ def ndcg(
     return ratio(total, best)
 
 
-@metric(bounds=(0.0, None), better=None)
+@metric(bounds=NOT_NEGATIVE, better=None)
 @says_as(ndcg)
 def dcg(
     lists: Lists,
