@@ -102,7 +102,7 @@ class GroupMoments:
     @property
     def n(self) -> ndarray:
         """The number of lists with a value."""
-        return np.asarray(self.sums[0])
+        return self.sums[0]
 
     def __add__(self, other: GroupMoments) -> GroupMoments:
         """Add the moments of two parts; squares are about the common mean: no digits cancel (Chan

@@ -309,7 +309,7 @@ def group_codes(frame: DataFrame, role: str, names: Sequence[str]) -> tuple[Code
 def strictly_ascends(codes: Codes) -> bool:
     """Whether every code is larger than the one before it."""
     parts = (codes[at : at + COMPARED_ROWS + 1] for at in range(0, len(codes), COMPARED_ROWS))
-    return all(bool((part[1:] > part[:-1]).all()) for part in parts)
+    return all((part[1:] > part[:-1]).all() for part in parts)
 
 
 def known_ids(frame: DataFrame, role: str, name: str, hint: str = "") -> IdColumn:

@@ -133,7 +133,7 @@ def split_codes(codes: ndarray, n_keys: int, n_by: int) -> tuple[ndarray, ndarra
 def place_of(lists: ndarray, codes: ndarray, n_codes: int) -> ndarray:
     """Return where each code (below n_codes) stands among `lists`, which hold each of them once."""
     if n_codes > 16 * (len(lists) + len(codes)):  # a lookup table by code would be large
-        return np.asarray(pd.Index(lists).get_indexer(codes))
+        return pd.Index(lists).get_indexer(codes)
     place = np.full(n_codes, -1, np.int32)
     place[lists] = np.arange(len(lists), dtype=np.int32)
     return place.take(codes)

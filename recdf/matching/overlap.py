@@ -258,7 +258,7 @@ def _warn_of_sides(overlap: Overlap) -> None:
 def _warn_of_no_hits(overlap: Overlap, by: pd.DataFrame) -> None:
     """Warn why there is no hit, or none for some `by` values: what nothing shares, and what can
     have no hit."""
-    judged = bool(overlap.n_judged.any())
+    judged = overlap.n_judged.any()
     apart = overlap.n_true_rows and overlap.n_pred_rows and not judged
     if apart and not (overlap.shares_user and overlap.shares_item):
         what = "item" if overlap.shares_user else "user"

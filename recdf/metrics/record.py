@@ -212,7 +212,7 @@ class MetricRecord:
         module = str(self.kernel.__module__)
         return (
             module.removeprefix(ROOM).partition(".")[0]
-            if module.startswith(ROOM)
+            if self.built_in
             else module.rpartition(".")[2]
         )
 

@@ -342,7 +342,7 @@ def _trigamma(x: ndarray) -> ndarray:
     head = sum(1 / (x + j) ** 2 for j in range(16))
     y = 1 / (x + 16)
     rest = y**3 * (1 / 6 - y**2 * (1 / 30 - y**2 * (1 / 42 - y**2 / 30)))
-    return np.asarray(head + y + y**2 / 2 + rest)
+    return head + y + y**2 / 2 + rest
 
 
 def _walk_by_time(
