@@ -189,7 +189,8 @@ def key_labels(frame: DataFrame, names: list[str], rows: ndarray) -> DataFrame:
     labels = DataFrame(
         {i: take_rows(frame[name], rows) for i, name in enumerate(names)}, copy=False
     )
-    return labels.set_axis(pd.Index(names, tupleize_cols=False), axis=1)
+    labels.columns = pd.Index(names, tupleize_cols=False)
+    return labels
 
 
 # ------------------------------------------------------------------------------------------------
