@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 from pandas import DataFrame
+from pyarrow import ChunkedArray
 
 from ..errors import ColumnError, DataError, IdTypeError, NullKeyError, examples
 from .frames import column
@@ -179,10 +180,10 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
 
 
 def _encode_values(arrays: list[Any]) -> IdCodes:
-    if all(isinstance(array, pa.ChunkedArray) for array in arrays):
+    if all(isinstance(array, ChunkedArray) for array in arrays):
         numbers = read_digits(arrays)
         return _encode_arrow(arrays) if numbers is None else encode_integers(numbers)
-    if any(isinstance(array, pa.ChunkedArray) for array in arrays):
+    if any(isinstance(array, ChunkedArray) for array in arrays):
         return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
     if arrays[0].dtype.kind == "M":  # datetimes as numbers in their finest unit
         units: list[Any] = [np.datetime_data(array.dtype)[0] for array in arrays]
@@ -222,7 +223,7 @@ def _encode_hashed(arrays: list[ndarray]) -> IdCodes:
     return IdCodes([Coded(part) for part in parts], len(labels), labels)
 
 
-def _encode_arrow(arrays: list[pa.ChunkedArray]) -> IdCodes:
+def _encode_arrow(arrays: list[ChunkedArray]) -> IdCodes:
     """Code strings by a dictionary of each column (or piece of it), and then by a dictionary of the
     dictionaries. Several threads encode the pieces of long columns."""
     text = all(array.type in TEXTS for array in arrays)
@@ -448,7 +449,7 @@ class _Strings(NamedTuple):
         return np.array([np.bitwise_and.reduce(tails), *some]), before[0].tobytes()
 
 
-def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[ndarray] | None:
+def read_digits(columns: Sequence[ChunkedArray]) -> list[ndarray] | None:
     """Return the numbers of the strings of several columns as integers, or None if the strings are
     not of this form."""
     if _digits(_strings([column[: sizes().first_rows] for column in columns])) is None:
@@ -473,7 +474,7 @@ def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[ndarray] | None:
     return found
 
 
-def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings]:
+def _strings(columns: Sequence[ChunkedArray]) -> list[_Strings]:
     """Return the strings of all columns in pieces that a processor's cache holds; none if some
     cannot be of one length."""
     pieces: list[_Strings] = []

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 from pandas import DataFrame, Series
+from pyarrow import ChunkedArray, Table
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_arrow, as_series
@@ -130,7 +131,7 @@ def engine_of(data: Any) -> str | None:
     )
 
 
-def plain_table(table: pa.Table) -> pa.Table:
+def plain_table(table: Table) -> Table:
     """Return the table with its columns in types that pandas can compute with."""
     for i, name in enumerate(table.column_names):
         if (plain := plain_column(table.column(i))) is not None:
@@ -155,7 +156,7 @@ def _plain_frame(frame: DataFrame) -> DataFrame:
     return DataFrame(dict(enumerate(columns)), copy=False).set_axis(frame.columns, axis=1)
 
 
-def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def plain_column(column: ChunkedArray) -> ChunkedArray | None:
     """Convert a column to a type that pandas and Arrow can compute with; None if it has such a type
     already.
 
@@ -524,7 +525,7 @@ def id_frame(data: Any, role: str, names: list[str]) -> DataFrame:
         raise ColumnError(
             f"{role} must be a frame with the columns {names}; found {type(data).__name__}"
         )
-    if isinstance(data, pa.Array | pa.ChunkedArray):
+    if isinstance(data, pa.Array | ChunkedArray):
         data = data.to_pylist()
     elif not isinstance(data, Iterable) or isinstance(data, str | bytes):
         raise TypeError(

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 from pandas import Series
+from pyarrow import ChunkedArray
 
 from ..errors import IdTypeError, examples
 
@@ -47,7 +48,7 @@ class IdColumn:
         null = None if self.null is None else self.null[rows]
         taken = (
             _take_chunks(self.values, rows)
-            if isinstance(self.values, pa.ChunkedArray)
+            if isinstance(self.values, ChunkedArray)
             else self.values[rows]
         )
         return IdColumn(self.where, self.kind, taken, null, self.dictionary)
@@ -58,7 +59,7 @@ class IdColumn:
 
         The column must have no nulls.
         """
-        if isinstance(self.values, pa.ChunkedArray):
+        if isinstance(self.values, ChunkedArray):
             values = self.values[part]
             n = len(values)
             return np.asarray(pc.not_equal(values.slice(1), values.slice(0, n - 1)), dtype=bool)
@@ -70,14 +71,14 @@ class IdColumn:
         some = self.take(np.asarray(rows, dtype=np.int64))
         if some.dictionary is not None:
             return some.dictionary.show(some.values)
-        if isinstance(some.values, pa.ChunkedArray):
+        if isinstance(some.values, ChunkedArray):
             return list(some.values.to_pylist())
         if some.values.dtype.kind == "M":  # as dates, and not as numbers of nanoseconds
             return [str(one) for one in some.values.astype("datetime64[us]").astype(object)]
         return list(some.values.tolist())
 
 
-def _take_chunks(array: pa.ChunkedArray, rows: ndarray) -> pa.ChunkedArray:
+def _take_chunks(array: ChunkedArray, rows: ndarray) -> ChunkedArray:
     """Take rows, chunk by chunk. Arrow would join all chunks, which may hold more strings than fit
     into one."""
     if array.num_chunks == 1:
@@ -301,7 +302,7 @@ def _float_ids(series: Series, where: str) -> IdColumn:
 def as_arrow(series: Series) -> Any:
     """Return a column as a chunked array of Arrow."""
     array = pa.array(series.array, from_pandas=True)
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    return array if isinstance(array, ChunkedArray) else pa.chunked_array([array])
 
 
 def _arrow_ids(series: Series, where: str) -> IdColumn:

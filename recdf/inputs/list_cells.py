@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 from pandas import DataFrame, Series
+from pyarrow import ChunkedArray, Table
 
 from ..errors import (
     ColumnError,
@@ -81,7 +82,7 @@ class ItemLists:
         in_cells = self.item_col in schema.names and is_list(schema.field(self.item_col).type)
         return bool(self.wide or self.sep or in_cells)
 
-    def table(self, table: pa.Table) -> pa.Table:
+    def table(self, table: Table) -> Table:
         """Return the long table of a table."""
         if not self.hold_lists(table.schema):
             return table
@@ -326,9 +327,9 @@ def refuse_joined(true: IdColumn, pred: IdColumn, keys: Sequence[IdColumn]) -> N
             parts = [split_texts(pa.array([text]), sep)[1].to_pylist() for text in having]
             # Those of the texts that are ids of the other column, or written as its integers.
             leaf, known = (other.dictionary or other).values, set()
-            if not isinstance(leaf, pa.ChunkedArray) and leaf.dtype.kind in "iu":
+            if not isinstance(leaf, ChunkedArray) and leaf.dtype.kind in "iu":
                 leaf = pa.chunked_array([leaf]).cast(pa.large_string())
-            if isinstance(leaf, pa.ChunkedArray) and leaf.type in TEXTS:
+            if isinstance(leaf, ChunkedArray) and leaf.type in TEXTS:
                 sought = pa.array(list({*having, *chain(*parts)}), leaf.type)
                 known = {*leaf.filter(pc.is_in(leaf, sought)).unique().to_pylist()}
             shown = [ids.show(np.arange(min(len(ids), TEXTS_SEEN))) for ids in keys]

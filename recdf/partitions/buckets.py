@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 from numpy import ndarray
 from pandas import DataFrame, Series
-from pyarrow import Schema, Table
+from pyarrow import RecordBatch, Schema, Table
 
 from ..errors import DataError, EngineError
 from ..evaluation.evaluate import checked
@@ -114,8 +114,8 @@ class Packing:
     narrow: Collection[str] | None = None
     lists: ItemLists | None = None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held: list[pa.RecordBatch] = []
+    def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        held: list[RecordBatch] = []
         n_bytes = 0
         for batch in batches:
             held.append(batch)
@@ -135,7 +135,7 @@ class Packing:
         """Return the bucket of each row."""
         return bucket_of(table, self.keys, self.spread, self.n_buckets)
 
-    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    def _packed(self, batches: list[RecordBatch]) -> RecordBatch:
         table, edges = self.dealt(Table.from_batches(batches))
         n_rows = max(1, CELL_BYTES * len(table) // max(1, table.nbytes))
         # All cells are written into one buffer, so that nothing is copied again.
@@ -451,7 +451,7 @@ def rows_table(rows: ListRows, schema: Schema) -> Table:
     return pa.table(columns, schema=schema)
 
 
-def adding_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def adding_up(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
     """Add the results in one chunk, so that fewer of them are sent."""
     cells = (cell for batch in batches for cell in batch.column(0).to_pylist())
     results: list[PartResult] = [*map(pickle.loads, cells)]
@@ -475,7 +475,7 @@ class Gains:
     exclude: DataFrame | None
     lists: ItemLists
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
             ids = [*as_columns(self.options.user_col), self.options.item_col]
             table = self.lists.table(Table.from_batches([batch]))
@@ -503,7 +503,7 @@ class Distinct:
     schema: Schema
     lists: ItemLists | None = None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         found = self.schema.empty_table()
         for batch in batches:
             rows = Table.from_batches([batch])

@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pandas import DataFrame
-from pyarrow import Schema, Table
+from pyarrow import RecordBatch, Schema, Table
 
 from .._version import __version__
 from ..docstrings import Function
@@ -182,7 +182,7 @@ def _cloudpickle() -> Any:
     )
 
 
-OnChunk = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+OnChunk = Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]
 OnBucket = Callable[[int, Sequence[Any]], Table]
 
 

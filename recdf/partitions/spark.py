@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy import ndarray
-from pyarrow import Schema, Table
+from pyarrow import RecordBatch, Schema, Table
 
 from ..errors import Mention, MissingExtraError, RecdfError
 from ..evaluation.evaluate import EvaluateArguments
@@ -301,13 +301,13 @@ def _on_chunk(work: OnChunk, names: Sequence[str], slots: bool = False) -> Any:
     """
     own = list(names)
 
-    def on_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        named = (pa.RecordBatch.from_arrays(batch.columns, names=own) for batch in batches)
+    def on_chunk(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        named = (RecordBatch.from_arrays(batch.columns, names=own) for batch in batches)
         for found in work(named):
             first, *rest = found.columns
             first = pa.array(slots_of(first.to_numpy())) if slots else first
             places = [f"c{i}" for i in range(found.num_columns)]
-            yield pa.RecordBatch.from_arrays([first, *rest], names=places)
+            yield RecordBatch.from_arrays([first, *rest], names=places)
 
     return on_chunk
 
