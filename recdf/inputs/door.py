@@ -306,22 +306,22 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
 def checks_names(function: Function) -> Function:
     """Let a function refuse arguments that are not what its annotations ask for: names, mappings,
     labels, one of a few values, or numbers within limits."""
-    return _by_name(function, lambda given: function(**_with_names(function, given)))
+    return _called_by_name(function, lambda given: function(**_with_names(function, given)))
 
 
-def _by_name(function: Callable[..., Any], call: Callable[[dict[str, Any]], Any]) -> Any:
+def _called_by_name(function: Callable[..., Any], call: Callable[[dict[str, Any]], Any]) -> Any:
     """Return a function with the signature of another one that gives all arguments by name to
     `call`."""
     order = list(inspect.signature(function).parameters)
 
     @functools.wraps(function)
-    def called_by_name(*args: Any, **kwargs: Any) -> Any:
+    def with_named_arguments(*args: Any, **kwargs: Any) -> Any:
         named = dict(zip(order, args, strict=False))
         if len(args) > len(order) or named.keys() & kwargs.keys():
             return function(*args, **kwargs)  # Python says what is wrong
         return call(named | kwargs)
 
-    return called_by_name
+    return with_named_arguments
 
 
 def _with_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -373,7 +373,7 @@ def takes_options(
                         function(**given | heads)
                 raise
 
-        found = _by_name(function, settled)
+        found = _called_by_name(function, settled)
         if names:
             return found
         own = [one for one in known.values() if one.kind is not one.VAR_KEYWORD]
