@@ -34,6 +34,8 @@ PlannedShares = Annotated[
 ]
 AnySpec = Mapping[str, Any]
 Row = dict[str, Any]
+# A row of a table whose columns may have names of any kind.
+AnyRow = Mapping[Any, Any]
 # Two models, or two variants, by their places among all: baseline and model, control and treatment.
 TwoPlaces = tuple[int, int]
 

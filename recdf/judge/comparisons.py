@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import pandas as pd
 
@@ -22,6 +22,7 @@ from ..tables.cells import (
     p_value,
     visible,
 )
+from .choices import AnyRow
 from .verdict import VERDICT_COLUMNS, warnings_of, with_known_codes
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)
@@ -63,7 +64,7 @@ DETAIL_OF = {
 LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "labels", "relative")
 
 
-def note_of(row: Mapping[Any, Any], beside: str = "") -> str:
+def note_of(row: AnyRow, beside: str = "") -> str:
     """Return the warnings of a row in words, with the numbers and columns that a reader asks for
     next; `beside` is the code of one that stands there already."""
     numbers = {}
@@ -169,19 +170,14 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
     have = {*comparison.columns}
 
     def text(*names: str, form: Callable[..., str]) -> list[str]:
-        return [
-            form(*values)
-            for values in zip(*(comparison[name].tolist() for name in names), strict=True)
-        ]
+        return [form(*values) for values in zip(*(comparison[name] for name in names), strict=True)]
 
     def means(new: float, old: float, low: float, high: float) -> str:
         form = form_of(new, old, half=(high - low) / 2)
         return f"{number(new, form)} vs. {number(old, form)}"
 
     before = columns_before(comparison, "metric")
-    cells = {
-        name: [str(value) for value in comparison[name].tolist()] for name in [*before, "metric"]
-    }
+    cells = {name: [str(value) for value in comparison[name]] for name in [*before, "metric"]}
     cells["comparison"] = text(other, base, form=lambda new, old: f"{new} vs. {old}")
     cells[f"effect ({level})"] = text(
         "diff", "ci_low", "ci_high", form=partial(estimated, sign="+")

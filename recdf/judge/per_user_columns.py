@@ -91,7 +91,7 @@ def refuse_mixed_models(
     spec, columns = evaluated(per_user), list(per_user)
     apart = [name for name in spec.get("by", []) if name in columns and name not in (*by, *key)]
     lists = [*by, *(name for name in spec.get("user_col", []) if name in columns)]
-    mixed = len(lists) > len(by) and bool(apart) and len(per_user[apart].drop_duplicates()) > 1
+    mixed = len(lists) > len(by) and apart and len(per_user[apart].drop_duplicates()) > 1
     found = apart if mixed and per_user.duplicated(lists).any() else []
     first = (
         list_columns(per_user)
@@ -265,11 +265,11 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
     if not is_metric(values) and pd.api.types.infer_dtype(values, skipna=True) not in kinds:
         shown = f" ({examples(values.head(5))})" if len(values) else ""
         raise DataError(f"{role}[{name!r}] is {values.dtype}{shown}; a metric is numeric")
-    numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), dtype=np.float64)
+    numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), np.float64)
     infinite = np.isinf(numbers)
     if infinite.any():
         raise DataError(
-            f"{role}[{name!r}] is infinite in {int(infinite.sum()):,} of {len(frame):,} rows"
+            f"{role}[{name!r}] is infinite in {infinite.sum():,} of {len(frame):,} rows"
         )
     ends = np.fmax.reduce(numbers, initial=0.0), np.fmin.reduce(numbers, initial=0.0)
     if max(ends[0], -ends[1]) > LARGEST:

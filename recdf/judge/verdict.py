@@ -19,77 +19,56 @@ from ..errors import DataError
 from ..stats.numbers import Mask
 from ..tables.cells import form_of, number
 from .cautions.table import CAUTIONS, FIRING, RANK
+from .choices import AnyRow
 
 Sign = Literal["better", "worse", "open"]
 VERDICT_COLUMNS = ["effect", "withheld", "remarks", "verdict"]
 
+
+def _words(*codes: str, **other_words: str) -> dict[str, str]:
+    """Effects in words: those of their codes, or others."""
+    return {code: code.replace("_", " ") for code in codes} | other_words
+
+
 # The effects of each kind of verdict, in words.
-_DIRECTIONS = {
-    "better": "better",
-    "worse": "worse",
-    "higher": "higher",
-    "lower": "lower",
-    "none": "no difference shown",
-}
+_DIRECTIONS = _words("better", "worse", "higher", "lower", none="no difference shown")
 EFFECTS: dict[str, dict[str, str]] = {
     "variants": _DIRECTIONS,
-    "models": {
-        **_DIRECTIONS,
-        "equivalent": "equivalent",
-        "ranks_higher": "ranks higher",
-        "ranks_lower": "ranks lower",
-    },
-    "trend": {"fades": "fades", "grows": "grows", "turns": "turns", "none": "no trend shown"},
-    "segments": {
-        "differs": "differs between segments",
-        "none": "no difference between segments shown",
-    },
-    "labels": {**_DIRECTIONS, "both": "both", "human_alone": "human alone"},
-    "proxy": {
-        "predicts": "predicts",
-        "predicts_opposite": "predicts the opposite",
-        "none": "no relation shown",
-    },
-    "aa": {
-        "holds": "holds",
-        "rejects_often": "rejects too often",
-        "rejects_rarely": "rejects too rarely",
-    },
-    "ratio": {"fits": "fits"},
-    "history": {
-        "better": "better",
-        "worse": "worse",
-        "changed": "changed",
-        "drifted": "drifted",
-        "drifts": "drifts",
-        "none": "no change shown",
-        "far_off": "newest night far off",
-        "missing": "missing",
-        "too_old": "too old",
-        "left_out": "left out",
-    },
-    "gate": {
-        "pass": "pass",
-        "pass_but_worse": "pass, but worse",
-        "fail": "fail",
-        "undecided": "undecided",
-        "not_gated": "not gated",
-    },
-    "role": {
-        **_DIRECTIONS,
-        "safe": "safe",
-        "within_margin": "worse, within the margin",
-        "harmed": "harmed beyond the margin",
-        "not_safe": "not shown safe",
-    },
-    "policy": {"ok": "ok", "wide": "wide", "interval_only": "use the interval only"},
-    "decision": {
-        "ship": "ship",
-        "ship_not_as_planned": "ship, not as planned",
-        "do_not_ship": "do not ship",
-        "keep_running": "keep running",
-        "invalid": "invalid",
-    },
+    "models": _DIRECTIONS | _words("equivalent", "ranks_higher", "ranks_lower"),
+    "trend": _words("fades", "grows", "turns", none="no trend shown"),
+    "segments": _words(
+        differs="differs between segments", none="no difference between segments shown"
+    ),
+    "labels": _DIRECTIONS | _words("both", "human_alone"),
+    "proxy": _words(
+        "predicts", predicts_opposite="predicts the opposite", none="no relation shown"
+    ),
+    "aa": _words("holds", rejects_often="rejects too often", rejects_rarely="rejects too rarely"),
+    "ratio": _words("fits"),
+    "history": _words(
+        "better",
+        "worse",
+        "changed",
+        "drifted",
+        "drifts",
+        "missing",
+        "too_old",
+        "left_out",
+        none="no change shown",
+        far_off="newest night far off",
+    ),
+    "gate": _words("pass", "fail", "undecided", "not_gated", pass_but_worse="pass, but worse"),
+    "role": _DIRECTIONS
+    | _words(
+        "safe",
+        within_margin="worse, within the margin",
+        harmed="harmed beyond the margin",
+        not_safe="not shown safe",
+    ),
+    "policy": _words("ok", "wide", interval_only="use the interval only"),
+    "decision": _words(
+        "ship", "do_not_ship", "keep_running", "invalid", ship_not_as_planned="ship, not as planned"
+    ),
 }
 # Effects that look good or bad; all others are open.
 SIGN_OF_EFFECT: dict[str, Sign] = {
@@ -122,11 +101,11 @@ def sentence(
     effect: str,
     withheld: str = "",
     remarks: Iterable[str] = (),
-    row: Mapping[Any, Any] | None = None,
+    row: AnyRow | None = None,
 ) -> str:
     """Return the verdict of a row in words: why it is withheld, else the effect and what is added
     to it."""
-    row = {} if row is None else row
+    row = row or {}
     effect_both = row.get("effect_both")
     both = {} if effect_both is None else {"both": EFFECTS["models"].get(effect_both, "not shown")}
     known = _Words(both, row)  # type: ignore[arg-type]
@@ -154,7 +133,7 @@ def with_known_codes(table: pd.DataFrame, role: str) -> pd.DataFrame:
         known = CAUTIONS if name != "effect" else {*EFFECTS["models"], *EFFECTS["labels"]}
         found[name] = [
             "" if not isinstance(cell, Collection) and pd.isna(cell) else cell
-            for cell in table[name].tolist()
+            for cell in table[name]
         ]
         for cell in found[name]:
             codes = codes_of(cell) if name == "remarks" else [cell] * (cell != "")
@@ -209,7 +188,7 @@ def warnings_of(remarks: Any) -> list[str]:
     return [one.code for one in known if one.warns and not {*one.beneath.split()} & {*codes}]
 
 
-def sign_of(row: Mapping[Any, Any]) -> Sign:
+def sign_of(row: AnyRow) -> Sign:
     """Return "better" or "worse" where a row shows it, without another effect where both models
     have lists; else "open"."""
     if "missing_lists" in codes_of(row.get("remarks")):
@@ -217,14 +196,14 @@ def sign_of(row: Mapping[Any, Any]) -> Sign:
     return SIGN_OF_EFFECT.get(row.get("effect", ""), "open")
 
 
-def says_worse(row: Mapping[Any, Any]) -> bool:
+def says_worse(row: AnyRow) -> bool:
     """Whether the verdict of a row says worse in any form, such as "worse, but better where both
     have lists"."""
     both = "missing_lists" in codes_of(row.get("remarks")) and row.get("effect_both") == "worse"
     return both or SIGN_OF_EFFECT.get(row.get("effect", "")) == "worse"
 
 
-def hides_harm(row: Mapping[Any, Any], better: str | None) -> bool:
+def hides_harm(row: AnyRow, better: str | None) -> bool:
     """Whether the verdict of a row is withheld, and the numbers as they stand say worse, or may do
     so where nobody knows which side is better (None)."""
     below, above = row["ci_high"] < 0, row["ci_low"] > 0
@@ -232,7 +211,7 @@ def hides_harm(row: Mapping[Any, Any], better: str | None) -> bool:
     return is_withheld(row) and worse.get(better, False)
 
 
-def turned(row: Mapping[Any, Any]) -> dict[Any, Any]:
+def turned(row: AnyRow) -> dict[Any, Any]:
     """Return a row of a comparison of models as its baseline sees it: the two change places."""
     sides = {"model": "baseline", "wins": "losses", "better": "worse", "higher": "lower"}
     sides |= {"ranks_higher": "ranks_lower", "lose": "gain"}
@@ -252,7 +231,7 @@ def turned(row: Mapping[Any, Any]) -> dict[Any, Any]:
     return found | {"verdict": sentence("models", *codes, found)}
 
 
-def is_withheld(row: Mapping[Any, Any]) -> bool:
+def is_withheld(row: AnyRow) -> bool:
     """Whether the verdict of a row is withheld."""
     return row.get("withheld") in CAUTIONS
 
@@ -290,9 +269,8 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         said = sentence(kind, effect, withheld, remarks, row)
         found.append((effect, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4
-    if [*table.columns[-4:]] != VERDICT_COLUMNS:  # they stand last
-        for name in table.columns.intersection(VERDICT_COLUMNS):
-            table.pop(name)
+    for name in table.columns.intersection(VERDICT_COLUMNS):  # they stand last
+        table.pop(name)
     for name, values in zip(VERDICT_COLUMNS, of_columns, strict=True):
         table[name] = pd.Series(values, table.index, dtype=str)
 

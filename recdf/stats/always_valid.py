@@ -202,7 +202,7 @@ class Change:
         means = parts.sum(axis=1) / total
         z = parts - means[:, None] * self.weight
         (var_gain, cov), (_, var_scale) = z @ z.T * (self.n / max(self.n - 1, 1) / total**2)
-        return tuple(map(float, (*means, var_gain, var_scale, cov)))
+        return (*means, var_gain, var_scale, cov)
 
     def _slack(self, change: float) -> TwoNumbers:
         """Mean slack at a change, and its standard error."""

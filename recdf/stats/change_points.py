@@ -56,8 +56,9 @@ class Nights(NamedTuple):
     def __len__(self) -> int:
         return len(self.x)
 
-    def take(self, rows: slice | np.ndarray) -> Nights:
-        return Nights(self.x[rows], self.se[rows], self.day[rows])
+    def take(self, first: int, end: int | None = None) -> Nights:
+        some = slice(first, end)
+        return Nights(self.x[some], self.se[some], self.day[some])
 
 
 class LevelChange(NamedTuple):
@@ -98,7 +99,7 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
     start, left, n, likeliest = 0, alpha, len(nights), 0
     while n - start >= LEAST_NIGHTS:
         left /= 2 if changes else 1
-        change, begins = _first_change(nights.take(slice(start, None)), left)
+        change, begins = _first_change(nights.take(start), left)
         likeliest = start + begins
         if change is None:
             break
@@ -119,9 +120,9 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
             line = off - fitted
             changes, edges = [changes[0]._replace(drifts=True)], [0, n]
     for i, (first, at, end) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
-        before, after = nights.take(slice(first, at)), nights.take(slice(at, end))
+        before, after = nights.take(first, at), nights.take(at, end)
         like = np.maximum(like, likeness(off_levels(before, [0, at - first])[0]))
-        _, z, _ = second_look(before, after.take(slice(-RECENT, None)), EARLY_LOOK)
+        _, z, _ = second_look(before, after.take(-RECENT), EARLY_LOOK)
         if end == n and not (z * changes[i].size > 0 and abs(z) > 2):
             side = math.copysign(1.0, changes[i].size)
             beyond = side * second_look(before, after, EARLY_LOOK)[2] - abs(changes[i].size) / 2
@@ -135,7 +136,7 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
         off, of_nights = off_levels(nights, edges, cut=False)
         apart = {int(at): off[at] for at in np.flatnonzero(np.abs(off) > OUTLIER)}
         sd = np.median(of_nights) if np.ptp(nights.x) > 0 else math.nan
-    most = int(np.argmax(like[:3]))
+    most = np.argmax(like[:3])
     limit = ALIKE_BEFORE if any(one.ends is None for one in changes) else TOO_ALIKE
     return Series(changes, ALIKENESS[most] if like[most] > limit else "", apart, sd)
 
@@ -155,8 +156,8 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
     for at in range(LEAST_BEFORE, min(first_bet, len(nights) - NIGHTS_AFTER) + 1):
         # The clearest change among the nights before the first bet.
         last = at + NIGHTS_AFTER - 1
-        week = nights.take(slice(at, last + 1))
-        size, z, _ = second_look(nights.take(slice(0, at)), week, SURE_LOOK)
+        week = nights.take(at, last + 1)
+        size, z, _ = second_look(nights.take(0, at), week, SURE_LOOK)
         if abs(z) > most:
             found, most = LevelChange(at, last, last, math.nan, size), abs(z)
     if found is not None:
@@ -167,7 +168,7 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
         at = int(begins[last])
         if last == at or at < LEAST_BEFORE or (found is not None and at > found.begins + RECENT):
             continue
-        before, after = nights.take(slice(0, at)), nights.take(slice(at, last + 1))
+        before, after = nights.take(0, at), nights.take(at, last + 1)
         size, z, off = second_look(before, after, EARLY_LOOK)
         if abs(z) <= SECOND or np.count_nonzero(off * size > 0) < 2:
             continue
@@ -180,7 +181,7 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
 
 def _first_bet(day: np.ndarray) -> int:
     """Return how many nights the ranks begin with: three of each day of the week."""
-    return 3 * int(day.max() + 1) if day.any() else LEAST_BEFORE
+    return 3 * (day.max() + 1) if day.any() else LEAST_BEFORE
 
 
 @functools.cache
@@ -235,10 +236,10 @@ def log_evidence(nights: Nights) -> tuple[Floats, np.ndarray]:
     start = np.zeros(len(SHIFTS), np.int64)
     first = _first_bet(day)
     for last in range(first, n):
-        seen, own = nights.take(slice(last + 1)), day[: last + 1]
+        seen, own = nights.take(0, last + 1), day[: last + 1]
         if last == first or last % 7 == 0:
             middle, tau2 = _by_day(seen)
-            usual = np.full(int(day.max()) + 1, np.median(seen.x))
+            usual = np.full(day.max() + 1, np.median(seen.x))
             usual[own] = middle
             of_all = usual[day]
             variance = variances(nights, tau2)

@@ -122,7 +122,7 @@ def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
     Groups without a positive standard error do not count. NaN where fewer than two count.
     """
     known = np.isfinite(diff) & (se > 0)
-    n, nothing = int(known.sum()), np.full(len(diff), np.nan)
+    n, nothing = known.sum(), np.full(len(diff), np.nan)
     if n < 2:
         return Heterogeneity(n, np.nan, np.nan, max(n - 1, 0), np.nan, np.nan, nothing, nothing)
     effects, variances = diff[known], np.square(se[known])

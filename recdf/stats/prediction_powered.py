@@ -84,7 +84,7 @@ def labelled_units(
     """
     known = ~(np.isnan(y) & np.isnan(f))
     sides = judged & known, ~judged & known
-    n_defined = [int(np.count_nonzero(side & ~np.isnan(f))) for side in sides]
+    n_defined = [np.count_nonzero(side & ~np.isnan(f)) for side in sides]
     share = n_defined[0] / max(sum(n_defined), 1)
     every = [(y, 0), (f, 0), (f, 1), *((one, side) for one in beside for side in (0, 1))]
     of = np.arange(len(y)) if unit is None else unit
@@ -128,11 +128,9 @@ def powered_mean(
     n, n_rest, clipped = len(y), len(rest), tuning == "clipped"
     spread = np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1)
     shared = (y - y.mean()) @ (f - f.mean()) / (n if clipped else n - 1)
-    weight = (
-        min(max(shared / ((1 + n / n_rest) * spread), 0.0), 1.0 if clipped else np.inf)
-        if spread > 0
-        else 0.0
-    )
+    most, weight = 1.0 if clipped else np.inf, 0.0
+    if spread > 0:
+        weight = np.clip(shared / ((1 + n / n_rest) * spread), 0.0, most)
     left, ddof = y - weight * f, 0 if clipped else 1
     cheap, own = weight * rest.mean(), left.var(ddof=ddof) / n
     more = weight**2 * rest.var(ddof=min(ddof, n_rest - 1)) / n_rest
@@ -174,9 +172,8 @@ def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> Po
     left = y - weight * f
     parts, means = scatter(left, left), np.bincount(stratum, share * left) / size
     middle = share @ left
-    more = float(
-        (weight**2 * everything.var(ddof=1) + size @ (means - middle) ** 2) / len(everything)
-    )
+    more = weight**2 * everything.var(ddof=1) + size @ (means - middle) ** 2
+    more /= len(everything)
     df = parts.sum() ** 2 / (parts**2 / (n - 1)).sum() if parts.any() else len(y) - 1
     cheap = weight * everything.mean()
     return PoweredMean(cheap + middle, more + parts.sum(), df - 1, weight, cheap, more)

@@ -50,7 +50,7 @@ class QuantileArm(NamedTuple):
 
     def interval(self, c: float) -> TwoNumbers:
         """Return the values that cost at most c²."""
-        low, high = (x[np.searchsorted(d, c, side="right") - 1] for x, d in (self.down, self.up))
+        low, high = (x[np.searchsorted(d, c, "right") - 1] for x, d in (self.down, self.up))
         return low, high
 
     def steps(self, c: float) -> tuple[bool, TwoNumbers | None]:
@@ -61,7 +61,7 @@ class QuantileArm(NamedTuple):
         step = np.diff(near)
         if len(near) <= WINDOW or np.count_nonzero(step) < FEW_STEPS:
             return len(near) > WINDOW, None
-        i = int(np.argmax(step))
+        i = np.argmax(step)
         wide = step[i] > MOST * (near[-1] - near[0])
         return False, (near[i], near[i + 1]) if wide else None
 
@@ -147,7 +147,7 @@ def _widest(down: Way, up: Way, c: float, scale: Callable[[Floats], Floats]) -> 
     """Return the largest difference up − down that costs at most c²."""
     (x, d), (y, e) = down, up
     near = d <= c
-    k = np.searchsorted(e, np.sqrt(np.maximum(c * c - d[near] ** 2, 0)) + 1e-12, side="right") - 1
+    k = np.searchsorted(e, np.sqrt(np.maximum(c * c - d[near] ** 2, 0)) + 1e-12, "right") - 1
     with undefined_is_nan():
         return (scale(y)[k] - scale(x[near])).max()
 

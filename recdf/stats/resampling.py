@@ -29,9 +29,7 @@ TILE = 1024
 
 # Poisson(1) from a uniform 16-bit number: how many of the 65,536 numbers mean a count of 0, 1, ..
 # 7.
-_POISSON_COUNTS = (24110, 24109, 12054, 4018, 1005, 200, 35, 5)
-
-_POISSON = np.repeat(np.arange(8, dtype=np.float64), _POISSON_COUNTS)
+_POISSON = np.repeat(np.arange(8.0), (24110, 24109, 12054, 4018, 1005, 200, 35, 5))
 
 # Replicates that are multiplied at once. Larger products are split between threads by the linear
 # algebra library, which takes longer than it saves, and several times longer on a busy machine.
@@ -56,10 +54,7 @@ def distinct_columns(columns: Sequence[Floats]) -> tuple[list[Floats], list[int]
 
 def by_row(**columns: Iterable[float]) -> list[dict[str, Any]]:
     """Return columns of numbers as rows by name."""
-    return [
-        dict(zip(columns, map(float, row), strict=True))
-        for row in zip(*columns.values(), strict=True)
-    ]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def poisson_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats:
@@ -79,7 +74,7 @@ def sign_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats
     # A sign is 1 − 2·bit, so Σ s·x = Σ x − 2 Σ bit·x, and a tile needs only bits.
     def fill(weights: Floats, seeds: list[int]) -> None:
         raw = random_words(seeds, weights.size // 64)
-        weights.reshape(-1)[:] = np.unpackbits(raw.astype("<u8", copy=False).view(np.uint8))
+        weights.reshape(-1)[:] = np.unpackbits(raw.view(np.uint8))
 
     totals = np.array([values.sum() for values in columns])
     return totals - 2 * _tiled_sums(columns, n_resamples, seed, fill)
@@ -125,14 +120,15 @@ def _seeds(seed: Seed) -> list[int]:
     return [seed] if isinstance(seed, int) else [*seed]
 
 
-def random_words(seeds: list[int], words: int) -> npt.NDArray[np.uint64]:
+def random_words(seeds: list[int], n: int) -> npt.NDArray[np.uint64]:
     """Return 64-bit random numbers for one tile."""
     # random_raw is the stream of the bit generator itself, which NumPy keeps stable over versions.
-    return np.random.default_rng(seeds).bit_generator.random_raw(words)
+    words = np.random.default_rng(seeds).bit_generator.random_raw(n)
+    return words.astype("<u8", copy=False)
 
 
 def _random_16_bits(seeds: list[int], n: int) -> npt.NDArray[np.uint16]:
-    return random_words(seeds, n // 4).astype("<u8", copy=False).view("<u2")
+    return random_words(seeds, n // 4).view("<u2")
 
 
 def replicate_estimates(
@@ -241,7 +237,7 @@ def drawn_quantile(q: float) -> Statistic:
         place = q * last
         below = np.floor(place)
         ranks = np.minimum([below, below + 1], last).astype(np.int32)
-        rows = [row.searchsorted(own, side="right") for row, own in zip(upto, ranks.T, strict=True)]
+        rows = [row.searchsorted(own, "right") for row, own in zip(upto, ranks.T, strict=True)]
         low, high = x[np.minimum(np.array(rows).T, len(x) - 1)]
         return np.where(upto[:, -1] > 0, low + (place - below) * (high - low), np.nan)
 
@@ -263,7 +259,7 @@ def replicate_statistic(
     drawn together."""
     order = np.argsort(values, kind="stable")
     x, unit = values[order], unit[order]
-    shape, found = (REPLICATES_AT_ONCE, int(unit.max()) + 1), []
+    shape, found = (REPLICATES_AT_ONCE, unit.max() + 1), []
     for block in range(-(-n_resamples // REPLICATES_AT_ONCE)):
         numbers = _random_16_bits([*_seeds(seed), 0, block], math.prod(shape))
         counts = _POISSON.astype(np.uint8)[numbers].reshape(shape)
@@ -322,7 +318,7 @@ def permuted_t(
             block = range(start, min(start + rows, n_resamples))
             words = np.stack([random_words([seed, b, 0, 0], n) for b in block])
             cut = np.partition(words, n_t - 1, axis=1)[:, n_t - 1]
-            treated = (words <= cut[:, None]).astype(np.float64) @ sums
+            treated = 1.0 * (words <= cut[:, None]) @ sums
             found[block.start : block.stop] = welch_t(total - treated, treated)
             progress.add(len(block))
     arms = (own.sum(axis=0)[None] for own in (sums[:n_c], sums[n_c:]))
@@ -502,6 +498,6 @@ def wilcoxon(diff: Floats, alternative: Alternative, tolerance: float) -> dict[s
         found = stats.wilcoxon(diff, alternative=alternative, method="approx")
         # With "greater" the statistic is the sum of the ranks of positive differences.
         ranks_up = stats.wilcoxon(diff, alternative="greater", method="approx").statistic
-    n = int((diff != 0).sum())
+    n = (diff != 0).sum()
     higher = ranks_up > n * (n + 1) / 4
     return {"statistic": found.statistic, "p_value": found.pvalue, "ranks_higher": higher}

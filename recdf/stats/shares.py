@@ -38,11 +38,11 @@ def share_tests(counts: ArrayLike, shares: ArrayLike) -> TwoNumbers:
 def _planned(counts: ArrayLike, shares: ArrayLike) -> tuple[Floats, Floats, Mask, int]:
     """Return counts by stratum and variant, what is expected of them, which strata can be tested,
     and the degrees of freedom."""
-    observed, planned = (np.asarray(one, dtype=np.float64) for one in (counts, shares))
+    observed, planned = (np.asarray(one, np.float64) for one in (counts, shares))
     total = observed.sum(axis=1, keepdims=True)
     expected = total * planned / planned.sum(axis=1, keepdims=True)
     known = expected.min(axis=1) >= LEAST_EXPECTED
-    return observed, expected, known, int(known.sum()) * (observed.shape[1] - 1)
+    return observed, expected, known, known.sum() * (observed.shape[1] - 1)
 
 
 def seen_loss(counts: ArrayLike, shares: ArrayLike, alpha: float) -> Floats:
@@ -80,7 +80,7 @@ def chi2_tail(chi2: float, df: int) -> float:
 def independence_test(table: ArrayLike) -> TwoNumbers:
     """Return Pearson's χ² of a contingency table (no continuity correction), and its p; NaN if a
     margin is empty."""
-    observed = np.asarray(table, dtype=np.float64)
+    observed = np.asarray(table, np.float64)
     rows, cols = observed.sum(axis=1), observed.sum(axis=0)
     if min(observed.shape) < 2 or not rows.all() or not cols.all():
         return np.nan, np.nan
@@ -97,17 +97,14 @@ def equal_shares_test(yes: ArrayLike, total: ArrayLike) -> TwoNumbers:
     the p of Fisher's test. For more groups it is the smallest Fisher p of a group against all
     others, times the number of groups. The result is NaN if nobody or everybody is "yes".
     """
-    n_yes, n = np.asarray(yes, dtype=np.int64), np.asarray(total, dtype=np.int64)
+    n_yes, n = np.asarray(yes, np.int64), np.asarray(total, np.int64)
     present = n > 0
     n_yes, n = n_yes[present], n[present]
     chi2, p = independence_test([n_yes, n - n_yes])
     share = n_yes.sum() / max(n.sum(), 1)
     if np.isnan(p) or n.min() * min(share, 1 - share) >= LEAST_EXPECTED:
         return chi2, p
-    others = [
-        fisher_p(int(a), int(b), int(n_yes.sum() - a), int(n.sum() - b))
-        for a, b in zip(n_yes, n, strict=True)
-    ]
+    others = [fisher_p(a, b, n_yes.sum() - a, n.sum() - b) for a, b in zip(n_yes, n, strict=True)]
     return chi2, others[0] if len(n) == 2 else min(1.0, len(n) * min(others))
 
 
@@ -142,7 +139,7 @@ def _log_choose(n: int, k: Integers) -> Floats:
 
 def is_binary(values: Floats) -> bool:
     """Whether all values are 0 or 1."""
-    return bool(((values == 0) | (values == 1)).all())
+    return ((values == 0) | (values == 1)).all()
 
 
 def wilson(share: Any, n: Any, z: float) -> tuple[Any, Any]:

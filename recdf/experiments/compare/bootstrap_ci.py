@@ -138,7 +138,7 @@ def bootstrap_ci(
                     elif np.isnan(value):
                         remarks = "zero_denominator"
                 samples += [] if remarks else [sample]
-                counts = {"n_units": n_units, "n_undefined": int((~known).sum())}
+                counts = {"n_units": n_units, "n_undefined": (~known).sum()}
                 rows.append({"metric": metric.name, **row, **counts, "remarks": remarks})
             if samples:  # all metrics of a group have one set of replicates
                 replicates = replicate_estimates(samples, n_resamples, seed)

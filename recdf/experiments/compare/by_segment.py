@@ -38,7 +38,7 @@ MANY_GROUPS, SEGMENT_BANDS = 30, 4
 def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the columns of the list key that a frame of segments has, and its columns of
     segments."""
-    keys = [name for name in user_col if name in frame_of("segments", segments).columns]
+    keys = [name for name in user_col if name in frame_of("segments", segments)]
     names = [name for name in segments.columns if name not in keys]
     if not keys or not names:
         raise ColumnError(
@@ -115,23 +115,21 @@ class Segments(NamedTuple):
         parts = [(labels.iloc[[g]], list(own)) for g, own in enumerate(zip(*rows, strict=True))]
         return (int(np.count_nonzero(~there)), len(there)), parts
 
+    def warn_unknown(self, n: int, of: int) -> None:
+        """Warn of rows that have no segment."""
+        if n:
+            warn_user(
+                f"{n:,} of {of:,} rows of per_user have no {' and '.join(self.names)}; they are in "
+                "no segment that is compared",
+                UnknownWarning,
+            )
 
-def warn_unknown(n: int, of: int, by: Sequence[str]) -> None:
-    """Warn of rows that have no segment."""
-    if n:
-        warn_user(
-            f"{n:,} of {of:,} rows of per_user have no {' and '.join(by)}; they are in no segment "
-            "that is compared",
-            UnknownWarning,
+    def nothing_to_compare(self, baseline: Any) -> OptionError:
+        """Return the error where no segment has two models, or the baseline and another."""
+        of = "two models" if baseline is None else f"the baseline {baseline!r} and another model"
+        return OptionError(
+            f"no segment of {self.names} has lists of {of}; nothing can be compared within segments"
         )
-
-
-def nothing_to_compare(by: Sequence[str], baseline: Any) -> OptionError:
-    """Return the error for segments of which none has two models, or the baseline and another."""
-    of = "two models" if baseline is None else f"the baseline {baseline!r} and another model"
-    return OptionError(
-        f"no segment of {list(by)} has lists of {of}; nothing can be compared within segments"
-    )
 
 
 def _in_bands(column: pd.Series) -> pd.Series:
@@ -151,7 +149,7 @@ def _in_bands(column: pd.Series) -> pd.Series:
     edges = plain.quantile(np.linspace(0, 1, SEGMENT_BANDS + 1)).drop_duplicates()
     texts = [f"{edge:%Y-%m-%d}" if dates else f"{edge:.4g}" for edge in edges]
     names = [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
-    places = np.clip(edges.iloc[1:-1].searchsorted(plain, side="right"), 0, len(names) - 1)
+    places = np.clip(edges.iloc[1:-1].searchsorted(plain, "right"), 0, len(names) - 1)
     return pd.Series(np.array(names, object)[places], column.index).where(column.notna())
 
 
@@ -271,7 +269,7 @@ def segment_effects(
         )
     pair = [name for name in _LABELS if name in comparison]
     require_labels(comparison, "comparison", [*segments, *pair])
-    if twice := int(comparison.duplicated([*segments, *pair]).sum()):
+    if twice := comparison.duplicated([*segments, *pair]).sum():
         raise OptionError(
             f"comparison has {twice:,} rows too many for one per {[*segments, *pair]}; name all "
             "columns of segments in ⟦+by=⟧"
@@ -283,7 +281,7 @@ def segment_effects(
     withheld = judged["withheld"].to_numpy(object)
     doubted, unchecked = withheld != "", has(judged["remarks"], "ratio_not_checked")
     group = table.groupby(pair, sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
-    rows = split(group, int(group.max(initial=-1)) + 1)
+    rows = split(group, group.max(initial=-1) + 1)
     found = [heterogeneity(diff[own], se[own]) for own in rows]
     # A difference has to be shown without the segments that should not be read.
     sound = [heterogeneity(diff[own], np.where(doubted[own], np.nan, se[own])) for own in rows]
@@ -294,7 +292,7 @@ def segment_effects(
     parts = []
     for own, one, p, p_without in zip(rows, found, p_adj, p_sound, strict=True):
         doubts = codes_of(by_rank(withheld[own][doubted[own]]))
-        differs = bool(p <= alpha)
+        differs = p <= alpha
         # A difference that rests on segments in doubt is withheld, and so is any of variants that
         # are not alike.
         unlike = [code for code in doubts if code in UNLIKE]

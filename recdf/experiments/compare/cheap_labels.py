@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import DataError, EmptyPopulationError, OptionError
 from ...inputs.constraints import OneLabel
 from ...inputs.door import checks_names
-from ...judge.choices import Columns, Row, Share, as_columns
+from ...judge.choices import AnyRow, Columns, Row, Share, as_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -255,7 +255,7 @@ def prediction_powered(
             given: dict[str, Any] = {"tuning": tuning, "unit": runs.unit_of_list}
             lists = judged
             if chance:  # of the lists that have both values
-                unlike = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
+                unlike = ((np.isnan(y) != np.isnan(f)) & judged).any()
                 given |= {"unlike": unlike, "chance": table_of[chance[0]][model][there]}
                 given["unit"], lists = None, there
                 y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
@@ -321,7 +321,7 @@ def join_labels(
     lost = only_rows("cheap", cheap, other, n, keys, advice)[own] < 0
     if lost.any():
         raise DataError(
-            f"{int(lost.sum()):,} of {len(human):,} lists of {role} do not have cheap labels "
+            f"{lost.sum():,} of {len(human):,} lists of {role} do not have cheap labels "
             f"({some_keys(human, lost, keys)}); evaluate the same recommendations on both"
         )
     if len(human) == len(cheap):
@@ -383,10 +383,7 @@ def labelled_row(
     Of the estimates with and without the judge, the one with the narrower interval counts.
     """
     units = labelled_units(y, f, judged, weights, unit, beside)
-    counts = {
-        "n_human": int((judged & ~np.isnan(y)).sum()),
-        "n_cheap": int((~judged & ~np.isnan(f)).sum()),
-    }
+    counts = {"n_human": (judged & ~np.isnan(y)).sum(), "n_cheap": (~judged & ~np.isnan(f)).sum()}
     if min(counts["n_human"], len(units.y)) < 3:
         nothing = {**dict.fromkeys(["df", *POWERED_COLUMNS], np.nan), "ends": None}
         return nothing | counts | {"remarks": "few_human"}
@@ -406,7 +403,7 @@ def labelled_row(
     both, own = (one.ends(typical, bounds) for one in (found, alone))
     human = own.interval(confidence)
     if units.plain and chance is None and bounds == (0, 1) and is_binary(y):
-        human = clopper_pearson(int(y.sum()), n, confidence)
+        human = clopper_pearson(y.sum(), n, confidence)
     low, high = both.interval(confidence)
     if tuning == "clipped":  # as ppi-python has it
         reach = normal_quantile((1 + confidence) / 2) * np.sqrt(found.var)
@@ -469,7 +466,7 @@ def powered_pair(
     return (base["mean"], base["mean"] + found["mean"]), row | {"estimate": found["ends"]}
 
 
-def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
+def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[AnyRow]) -> list[str]:
     """Say how many lists have which labels, and how far the judge is off; each row names `what` it
     is about."""
     n = [

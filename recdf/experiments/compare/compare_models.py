@@ -268,15 +268,8 @@ def compare_models(
     lists = lists or [name for name in key if name not in folds]
     model_col = model_col or own
     per_user = frames_of_results(per_user, in_buckets=TESTS[test].of_sums and cheap is None)
-    settings = Settings(
-        alternative=alternative,
-        confidence=confidence,
-        correction=correction,
-        family=family,
-        n_resamples=n_resamples,
-        seed=seed,
-        missing=missing,
-    )
+    given = alternative, confidence, correction, family
+    settings = Settings({}, *given, n_resamples=n_resamples, seed=seed, missing=missing)
     check_options_of_tests([test], weight_col=weight_col, cheap=cheap)
     if cheap is not None and missing == "zero":
         raise OptionError('⟦cheap=⟧ and ⟦missing="zero"⟧ exclude each other: a label is no 0')
@@ -312,7 +305,7 @@ def compare_models(
         warn_of_weights(frames[0], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
     parts, rows = zip(*runs.tables(names, settings, declared, progress), strict=True)
     used = seed if TESTS[test].resampled else None
-    result = pd.DataFrame(list(chain.from_iterable(rows))).assign(test=test, seed=used)
+    result = pd.DataFrame(chain.from_iterable(rows)).assign(test=test, seed=used)
     result = result.astype(dict.fromkeys(["n_resamples", "seed"], "Int64"))
     of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])
     result[by_cols] = pd.concat(parts).take(of_row).reset_index(drop=True)
@@ -335,7 +328,7 @@ def compare_models(
     effects[equivalent & ~reject] = "equivalent"
     add_turned(result, effects, equivalent, better, settings)
     judge_both(result, better)
-    add_verdicts(result, "models", effects.tolist())
+    add_verdicts(result, "models", effects)
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result]
     shown = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
     return default_columns(settings.compared(result, shown, "models", by_cols), details)

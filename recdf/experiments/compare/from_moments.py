@@ -59,6 +59,9 @@ from .summed_users import ArmsInCells, Specs
 from .two_sample import measured_means, no_share
 from .variants import compare_users, compare_variants
 
+# The columns of the covariates of each metric.
+CovariateColumns = Mapping[str, Sequence[MetricColumns]]
+
 # What to do instead where a function has moments and needs the users.
 GIVE_ROWS = (
     "call ⟦rd.compare_variants⟧ on one row per user in memory (result.to_pandas(), then "
@@ -180,7 +183,7 @@ def variant_moments(
     return _moments_of_rows(rows, columns, past).frame()
 
 
-def _refuse_regression(specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]]) -> None:
+def _refuse_regression(specs: Specs, covariates: CovariateColumns) -> None:
     if any(len(xs) > 1 and specs[name][1] is None for name, xs in covariates.items()):
         raise OptionError(
             "⟦covariates=⟧ has several of a mean, and their regression weighs each user by all of "
@@ -189,7 +192,7 @@ def _refuse_regression(specs: Specs, covariates: Mapping[str, Sequence[MetricCol
 
 
 def _moments_of_rows(
-    rows: ExperimentRows, metrics: list[MetricRows], past: Mapping[str, Sequence[MetricColumns]]
+    rows: ExperimentRows, metrics: list[MetricRows], past: CovariateColumns
 ) -> MomentTable:
     """The moments of the columns of every metric in every group and variant."""
     values: dict[str, Floats] = {}
@@ -254,9 +257,7 @@ class MomentArms(ArmsInCells):
     table: MomentTable
 
     @classmethod
-    def of(
-        cls, table: MomentTable, specs: Specs, covariates: Mapping[str, Sequence[MetricColumns]]
-    ) -> MomentArms:
+    def of(cls, table: MomentTable, specs: Specs, covariates: CovariateColumns) -> MomentArms:
         """The arms of a table, which must have what each metric needs."""
         shape = len(table.groups), len(table.variants), 1, 1
         cells = np.arange(len(table.groups) * len(table.variants)).reshape(shape)

@@ -176,7 +176,7 @@ def interleave(
         some = slice(start, start + USERS_AT_ONCE)
         coin = partial(user_coin, hashed[some], seed)
         parts.append(_draft(first_k[:, some], elsewhere[:, some], method, coin))
-    item, team, credit = (np.concatenate(of_all) for of_all in zip(*parts, strict=True))
+    item, team, credit = np.concatenate(parts, axis=1)
     if method == "balanced":
         warn_user(
             "Balanced interleaving is biased where one list is a shifted copy of the other: a user "
@@ -204,14 +204,14 @@ def user_coin(hashed: Hashes, seed: int, number: int) -> Floats:
 
 def _draft(
     items: Codes, elsewhere: Codes, method: Interleaving, coin: Callable[[int], Floats]
-) -> tuple[Codes, Codes, Codes]:
+) -> Codes:
     """Fill the lists of some users, rank by rank: items by user and rank (−1: none), their team (0:
     none, 1: a, 2: b) and credit."""
     _, n, k = items.shape
     user = np.arange(n)
     # One more column, which is never taken: where it is the first that is free, the list has ended.
     taken = np.pad(items < 0, ((0, 0), (0, 0), (0, 1)))
-    found, team, credit = np.full((3, n, k), [[[-1]], [[0]], [[0]]])
+    whole = found, team, credit = np.full((3, n, k), [[[-1]], [[0]], [[0]]])
     ahead, shared, first = np.zeros(n, np.int64), np.ones(n, bool), coin(0) < 0.5
     chance, settled = np.zeros((n, k)), np.ones((n, k), bool)
     if method == "optimized":
@@ -241,8 +241,8 @@ def _draft(
         credit[rows, t] = sign * (place - rank)
         team[rows, t] = earns[rows] * (side + 1)
     if method != "team_draft":
-        team = np.array([0, 2, 1])[np.sign(credit)]
-    return found, team, credit
+        team[:] = np.array([0, 2, 1])[np.sign(credit)]
+    return whole
 
 
 def _chances(items: Codes, elsewhere: Codes) -> tuple[Floats, Mask]:
@@ -419,7 +419,7 @@ def compare_interleaved(
             NoOverlapWarning,
             argument="clicks",
         )
-    earned = own * np.bincount(row[known], weights=weight[known], minlength=len(log))
+    earned = own * np.bincount(row[known], weight[known], len(log))
     (unit,), n_units = key_codes(tables[:1], units)
 
     def of_units(values: Floats, rows: Any = slice(None)) -> Floats:
@@ -455,19 +455,18 @@ def compare_interleaved(
             p.append(constant if np.isnan(found.p_value) else float(found.p_value))
         p_balance = min(1.0, 2 * min(p))
     more = _preference(table.to_dict("records")[0], confidence, alternative) | {
-        "n_shown_a": int((own < 0).sum()),
-        "n_shown_b": int((own > 0).sum()),
+        "n_shown_a": (own < 0).sum(),
+        "n_shown_b": (own > 0).sum(),
         "p_balance": p_balance,
         "n_clicks": len(clicks),
-        "n_clicks_no_team": int((own[row[known]] == 0).sum()),
-        "n_clicks_elsewhere": int((~known).sum()),
+        "n_clicks_no_team": (own[row[known]] == 0).sum(),
+        "n_clicks_elsewhere": (~known).sum(),
     }
     if p_balance < HEALTH_ALPHA:
         remark(table, [True] * len(table), "unbalanced_teams")
         add_verdicts(table, "models", table["effect"])
-    before = [name for name in table.columns if name not in VERDICT_COLUMNS]
-    whole = Comparison.of(table.assign(**more)[[*before, *more, *VERDICT_COLUMNS]])
-    return default_columns(whole, details)
+    verdicts = {name: table.pop(name) for name in VERDICT_COLUMNS}  # they stand last
+    return default_columns(Comparison.of(table.assign(**more, **verdicts)), details)
 
 
 def _credit_of_items(log: pd.DataFrame) -> Floats:

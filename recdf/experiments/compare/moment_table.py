@@ -144,7 +144,7 @@ def names_of_metrics(moments: pd.DataFrame, variant_col: str, by: Any) -> list[s
         raise DataError("moments has no rows; expected one per variant and metric")
     require_labels(moments, "moments", [one for one in ("metric", "other") if one in moments])
     names = moments["metric"]
-    if null := int(names.isna().sum()):
+    if null := names.isna().sum():
         raise NullKeyError(f"moments['metric'] is null in {null:,} of {len(moments):,} rows")
     found = names.unique().tolist()
     if not all(isinstance(name, str) for name in found):
@@ -219,7 +219,7 @@ def _covariances(
             "",
         ),
     ):
-        if n_wrong := int(wrong.any(axis=(1, 2)).sum()):
+        if n_wrong := wrong.any(axis=(1, 2)).sum():
             raise DataError(f"{what} in {n_wrong:,} of {len(n):,} variants or segments{advice}")
     return found
 
@@ -254,7 +254,7 @@ def _read_numbers(moments: pd.DataFrame) -> dict[str, Floats]:
         if wrong.any():
             shown = moments.loc[wrong, name].head(3).tolist()
             raise DataError(
-                f"moments[{name!r}] {what} in {int(wrong.sum()):,} of {len(moments):,} rows "
+                f"moments[{name!r}] {what} in {wrong.sum():,} of {len(moments):,} rows "
                 f"({examples(shown)})"
             )
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -283,7 +283,7 @@ def _check_same_users(table: MomentTable, there: Mask) -> None:
     where = ", ".join(f"{name}={value!r}" for name, value in labels)
     raise DataError(
         "the metrics of moments have different numbers of users (n + n_null) in "
-        f"{len(wrong):,} of {int(some.sum()):,} variants or segments, such as {where}: "
+        f"{len(wrong):,} of {some.sum():,} variants or segments, such as {where}: "
         f"{found}. Every part of the users must have every metric; if the metrics are of different "
         "users, name those of the same users in ⟦+metrics=⟧"
     )

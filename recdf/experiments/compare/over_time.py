@@ -82,9 +82,17 @@ from .user_periods import (
 from .variants import decide
 
 # Columns of the trend by those of any comparison.
-_OF_TREND = ["diff", "se", "ci_low", "ci_high", "p_value", "p_adj", "early", "late"]
-TREND_COLUMNS = {name: f"trend_{name}" for name in [*_OF_TREND, *VERDICT_COLUMNS]}
-TREND_COLUMNS |= {"diff": "trend", "p_value": "trend_p"}
+TREND_COLUMNS = {
+    "diff": "trend",
+    "se": "trend_se",
+    "ci_low": "trend_ci_low",
+    "ci_high": "trend_ci_high",
+    "p_value": "trend_p",
+    "p_adj": "trend_p_adj",
+    "early": "trend_early",
+    "late": "trend_late",
+    **{name: f"trend_{name}" for name in VERDICT_COLUMNS},
+}
 # What a single period says of all, as a reason to withhold and as a remark.
 OF_ALL = (*UNLIKE, "unequal_missing", "users_in_both", "surplus", "strata_moved")
 ALIKE_IN_ALL = (
@@ -145,7 +153,7 @@ class Trend:
             mean = quantity(units.record.mean, units.metric).value[units.cells]
             far = np.maximum(mean - low, high - mean)
             self.moved[period] = (units.weights * far / np.maximum(size, 1)).max()
-        self.largest = max(self.largest, *np.abs(means).tolist())
+        self.largest = max(self.largest, *np.abs(means))
 
     def row(self, both_arms: ArmRows, confidence: float) -> Row:
         """The slope with its test, the mean effects of the first and last third, and whether these
@@ -174,9 +182,9 @@ class Trend:
                 Arm(np.float64(0.0), one.var * (np.sqrt(one.var) > least), one.df)
                 for one in (_arms_of_both(units) if thin else arms_of_sums(units))
             )
-            change = np.array(factors) @ self.effects
-            treatment = treatment._replace(mean=change if abs(change) > least else 0.0)
-            return effect(control, treatment, confidence=confidence), units
+            diff = np.array(factors) @ self.effects
+            diff *= abs(diff) > least
+            return effect(control, treatment, confidence=confidence, diff=diff), units
 
         squares = weights @ np.square(days - centre)
         slope, units = test(1.0 / squares, -centre / squares, 0.0, 0.0)
@@ -192,7 +200,7 @@ class Trend:
             early, late = test(0, 0, 1 / thirds[0], 0)[0], test(0, 0, 0, 1 / thirds[1])[0]
             row |= {"early": float(early.diff), "late": float(late.diff)}
             shown = max(early.p_value, late.p_value) <= HEALTH_ALPHA
-            row["turns"] = bool(shown and row["early"] * row["late"] < 0)
+            row["turns"] = shown and row["early"] * row["late"] < 0
         return row
 
 
@@ -215,7 +223,7 @@ def _arms_of_both(units: Units) -> tuple[Arm, Arm]:
 
 def trend_table(
     rows: Sequence[Row],
-    metrics: Sequence[str],
+    metrics: list[str],
     n_treatments: int,
     judged: pd.DataFrame,
     settings: Settings,
@@ -223,7 +231,7 @@ def trend_table(
     """The trend of every metric and treatment, read together; `judged` are the rows of all
     periods, in their order."""
     table = pd.DataFrame(rows)
-    table.insert(0, "metric", np.repeat(list(metrics), n_treatments))
+    table.insert(0, "metric", np.repeat(metrics, n_treatments))
     read_together(table, settings)
     # What withholds the verdict of a period since the variants are not alike does so to the trend,
     # and so does what withholds most of them.
@@ -496,7 +504,7 @@ def effect_over_time(
     every = each_period(people, periods, read, cumulative)
 
     @lru_cache(maxsize=1)  # the pairs of a period stand together
-    def of_period(period: int) -> tuple[tuple[list[MetricRows], list[MetricRows]], list[ArmRows]]:
+    def of_period(period: int) -> tuple[Any, list[ArmRows]]:
         return next(every), arms_of((periods.start <= period) & (period < periods.stop))
 
     def test(period: int, pair: TwoPlaces, settings: Settings, surplus: Surplus) -> list[Row]:

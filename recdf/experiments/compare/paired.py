@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
-from ...judge.choices import TESTS, AnySpec, Better, Row
+from ...judge.choices import TESTS, AnyRow, AnySpec, Better, Row
 from ...judge.comparability import Fact, facts_of
 from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import VERDICT_COLUMNS, codes_of, effects_of, remark, sentence
@@ -104,7 +104,7 @@ def comparing(
         shares, k = np.zeros(2), cut_off(own, metric)
         if k is not None:
             shares = of_short(base, model, k)
-            shorter = models[(base, model)[int(np.argmax(shares))]]
+            shorter = models[(base, model)[np.argmax(shares)]]
             unlike.append(f"{shares.max():.0%} of the lists of {shorter} are shorter than {k}")
         return {
             "short_baseline": shares[0],
@@ -204,7 +204,7 @@ def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None
     table["withheld_both"] = pd.Series(withheld, dtype=str)
 
 
-def sentence_of_both(row: Mapping[Any, Any]) -> str:
+def sentence_of_both(row: AnyRow) -> str:
     """Say how many lists each model lacks, and how they compare where both have lists; nothing if
     none is lacking."""
     if "n_both" not in row and "missing_lists" in codes_of(row["remarks"]):
@@ -351,7 +351,7 @@ class UnitSums(NamedTuple):
 
         `typical` is how many units of the typical weight they are.
         """
-        n, weighted, without = int(self.n), self.largest[2] > 0, self.without_top
+        n, weighted, without = self.n, self.largest[2] > 0, self.without_top
         wins, losses, by_weight = self.counts.tolist()
         row: Row = {
             "n_users": n,
@@ -435,42 +435,41 @@ def paired_test(
     return row | {name: float(getattr(t, name)) for name in used}
 
 
-def paired_resamples(
-    units: list[tuple[Floats, Floats | None]], test: str, settings: Settings
-) -> list[Row]:
-    """Interval and p of every column of units' sums by one set of resamples.
+def add_resamples(
+    waiting: Sequence[tuple[Row, tuple[Floats, Floats | None]]], test: str, settings: Settings
+) -> None:
+    """Add interval and p to rows, by one set of resamples of the units' sums that stand beside
+    each.
 
-    Beside a column stands what each sum is divided by: 0 for what is not a unit of this pair, None
-    for 1 everywhere.
+    Beside the sums stands what each is divided by: 0 for what is not a unit of this pair, None for
+    1 everywhere.
     """
-    filled = [d for d, _ in units]
+    filled = [d for _, (d, _) in waiting]
     masks, mask_of = distinct_columns(
-        [np.ones(len(d)) if weight is None else weight for d, weight in units]
+        [np.ones(len(d)) if weight is None else weight for _, (d, weight) in waiting]
     )
     n = np.array([masks[j].sum() for j in mask_of])
     n_units = np.array([np.count_nonzero(masks[j]) for j in mask_of])
     total = np.array([d.sum() for d in filled])
-    b = settings.n_resamples
-    bootstrap = test == "bootstrap"
+    b, bootstrap = settings.n_resamples, test == "bootstrap"
     sums = (poisson_sums if bootstrap else sign_sums)([*filled, *masks], b, settings.seed)
     sums, weights = sums[:, : len(filled)], sums[:, [len(filled) + j for j in mask_of]]
     given, mean = (settings.alternative, settings.confidence), total / n
     if bootstrap:
         with undefined_is_nan():
-            return by_row(**bootstrap_effect(sums / weights, *given), n_resamples=[b] * len(mean))
-    # Flipped differences around their mean, spread by the n/(n − 1) that centring took away.
-    centred = (sums - mean * weights) / n * np.sqrt(n_units / (n_units - 1))
-    low, high = sign_flip_interval(centred, mean, *given)
-    p = sign_flip_p(sums, total, settings.alternative)
-    found = by_row(ci_low=low, ci_high=high, p_value=p, n_resamples=[b] * len(p))
-    for row, d in zip(found, filled, strict=True):
-        unequal = int(np.count_nonzero(d))
-        if unequal <= EXACT_UNITS and 2**unequal <= b:
-            row |= {
-                "p_value": exact_sign_flip_p(d, settings.alternative),
-                "n_resamples": 2**unequal,
-            }
-    return found
+            found = by_row(**bootstrap_effect(sums / weights, *given))
+    else:
+        # Flipped differences around their mean, spread by the n/(n − 1) that centring took away.
+        centred = (sums - mean * weights) / n * np.sqrt(n_units / (n_units - 1))
+        low, high = sign_flip_interval(centred, mean, *given)
+        p = sign_flip_p(sums, total, settings.alternative)
+        found = by_row(ci_low=low, ci_high=high, p_value=p)
+    for (row, (d, _)), numbers in zip(waiting, found, strict=True):
+        row |= numbers | {"n_resamples": b}
+        unequal = np.count_nonzero(d)
+        if not bootstrap and unequal <= EXACT_UNITS and 2**unequal <= b:
+            p_value = exact_sign_flip_p(d, settings.alternative)
+            row |= {"p_value": p_value, "n_resamples": 2**unequal}
 
 
 def add_turned(

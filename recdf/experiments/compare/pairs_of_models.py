@@ -29,9 +29,9 @@ from ...judge.users import ModelRows, model_pairs, paired_values, read_model_row
 from ...progress import Progress
 from ...stats.resampling import wilcoxon
 from ..samples import MetricBounds, Settings, bounds_of, seen_bounds
-from .by_segment import Segments, nothing_to_compare, warn_unknown
+from .by_segment import Segments
 from .cheap_labels import cheap_column, powered_pair
-from .paired import NUMBERS_OF_BOTH, UnitSums, comparing, cut_off, paired_resamples, paired_test
+from .paired import NUMBERS_OF_BOTH, UnitSums, add_resamples, comparing, cut_off, paired_test
 
 # Differences up to this part of the largest value are ties: they are rounding of equal metrics.
 TIE = 1e-12
@@ -52,16 +52,6 @@ class PairSums(NamedTuple):
     both: UnitSums
 
 
-class PairLists(NamedTuple):
-    """Values of two models by cell, NaN in both or in none, and where both have lists; units' sums
-    of differences, what each is divided by, and how large rounding can be for a unit."""
-
-    values: Sequence[Floats]
-    of_both: Sequence[Floats]
-    sums: tuple[Floats, Floats | None]
-    tolerance: float
-
-
 def read_pair(
     metric: str,
     table: Floats,
@@ -70,8 +60,10 @@ def read_pair(
     missing: PairMissing,
     has: Mask | None,
     takes_zero: bool = True,
-) -> tuple[PairSums, PairLists]:
-    """The record of a metric and a pair, which adds up over parts."""
+) -> tuple[PairSums, tuple[Any, ...]]:
+    """The record of a metric and a pair, which adds up over parts; and what its lists say: the
+    values of two models by cell, NaN in both or in none, those where both have lists, units' sums
+    of differences with what each is divided by, and how large rounding can be for a unit."""
     base, model, only = paired_values(metric, table, pair, runs, missing, takes_zero)
     sums, divisor = runs.unit_sums(runs.per_list(model - base))
     tolerance = TIE * max(np.fmax.reduce(np.abs(one), initial=0.0) for one in (base, model))
@@ -89,8 +81,8 @@ def read_pair(
     for both_models in ([base, model], values):
         (of_base, weight), (of_model, _) = map(runs.total, both_models)
         counts += [weight, of_base, of_model]
-    lists = PairLists([base, model], values, (sums, divisor), tolerance)
-    return PairSums(np.array(counts, np.float64), units, both), lists
+    found = PairSums(np.array(counts, np.float64), units, both)
+    return found, ([base, model], values, (sums, divisor), tolerance)
 
 
 def row_of_pair(
@@ -133,7 +125,7 @@ def row_of_pair(
         "powered": bool(powered),
     }
     if base_lacks or model_lacks:
-        n, estimate = int(found.both.n), found.both.tested()[1]
+        n, estimate = found.both.n, found.both.tested()[1]
         numbers: list[Any] = [*of_both, np.nan, np.nan]
         if n > 1:
             numbers[2:] = estimate.mean, np.sqrt(estimate.var)
@@ -192,7 +184,7 @@ class PairsInMemory:
             for frame in frames.values():
                 by_columns(frame, "per_user", within.names, taken)
             unknown, found = within.split([*frames.values()])
-            warn_unknown(*unknown, within.names)
+            within.warn_unknown(*unknown)
             for label, rows in found:
                 pairs = zip(frames.items(), rows, strict=True)
                 own = {name: frame.take(of) for (name, frame), of in pairs if len(of)}
@@ -200,7 +192,7 @@ class PairsInMemory:
                 if len(runs.models) > 1 and baseline in (None, *runs.models):
                     self.runs.append((label, runs))
             if not self.runs:
-                raise nothing_to_compare(within.names, baseline)
+                raise within.nothing_to_compare(baseline)
         self.parts = self.runs[0][1].parts
 
     def tables(
@@ -250,12 +242,6 @@ def pairs_in_memory(
     waiting: list[tuple[Row, tuple[Floats, Floats | None]]] = []
     test = settings.tests[names[0]]
 
-    def resample() -> None:
-        found = paired_resamples([sums for _, sums in waiting], test, settings)
-        for (row, _), numbers in zip(waiting, found, strict=True):
-            row.update(numbers)
-        waiting.clear()
-
     for name in names:
         table, cheap = runs.table(name), None
         if all(cheap_column(name) in frame for frame in frames):
@@ -263,7 +249,7 @@ def pairs_in_memory(
         bounds = bounds_of(name, declared, table, *([] if cheap is None else [cheap]))
         for pair in pairs:
             given = runs, settings.missing, has, cheap is None
-            found, lists = read_pair(name, table, pair, *given)
+            found, (values, of_both, sums, tolerance) = read_pair(name, table, pair, *given)
             labels = []  # means and numbers under both kinds of labels: of all, of lists of both
             if cheap is not None:
                 both = paired_values(cheap_column(name), cheap, pair, *given[:2], False)[:2]
@@ -272,29 +258,30 @@ def pairs_in_memory(
                 lone = ((one & ~other).any(axis=0).sum() for one, other in (known, known[::-1]))
                 found.counts[1:3] = [*lone]
                 ends = bounds or seen_bounds(table, cheap)
-                labels.append(powered_pair(lists.values, both, runs, settings.confidence, ends))
+                labels.append(powered_pair(values, both, runs, settings.confidence, ends))
                 if has is not None and found.counts[3:5].any() and found.both.n > 2:
                     shared = has[[*pair]].all(axis=0)
                     both_have = [np.where(shared, one, np.nan) for one in both]
-                    labels.append(powered_pair(lists.of_both, both_have, runs, 0.95, ends))
+                    labels.append(powered_pair(of_both, both_have, runs, 0.95, ends))
             of = bounds, settings, runs.repeated, unlike(name, *pair), labels
             row = row_of_pair(name, runs.models, pair, found, *of)
             if test == "wilcoxon" and row["se"] > 0:
-                d, by = runs.units_there(*lists.sums)
+                d, by = runs.units_there(*sums)
                 d = d if by is None else d / by
-                row |= wilcoxon(d, settings.alternative, lists.tolerance)
+                row |= wilcoxon(d, settings.alternative, tolerance)
             rows.append(row)
             if TESTS[test].resampled and row["se"] > 0:
-                waiting.append((row, lists.sums))
+                waiting.append((row, sums))
             # One set of weights serves many pairs; the differences of all pairs would not fit in
             # memory.
             if len(waiting) == PAIRS_AT_ONCE:
-                resample()
+                add_resamples(waiting, test, settings)
+                waiting.clear()
                 progress.add()
         if not TESTS[test].resampled:
             progress.add()
     if waiting:
-        resample()
+        add_resamples(waiting, test, settings)
     return rows
 
 
@@ -351,8 +338,6 @@ def _changed(
 
 
 def pairs_of_bucket(
-    rows: pd.DataFrame,
-    *,
     columns: ModelLists,
     models: list[Any],
     pairs: list[TwoPlaces],
@@ -360,6 +345,7 @@ def pairs_of_bucket(
     cuts: list[int],
     missing: PairMissing,
     within: Segments,
+    rows: pd.DataFrame,
 ) -> tuple[tuple[int, int], dict[tuple[Any, ...], BucketPairs]]:
     """Make the differences of the units of one bucket in every segment, and add them up.
 
@@ -431,27 +417,26 @@ class PairsInBuckets:
         cuts = {cut_off(self.result.spec, name) for name in names}
         work = partial(
             pairs_of_bucket,
-            columns=self.columns,
-            models=self.models,
-            pairs=pairs,
-            metrics=names,
-            cuts=[k for k in cuts if k is not None],
-            missing=settings.missing,
-            within=self.within,
+            self.columns,
+            self.models,
+            pairs,
+            names,
+            [k for k in cuts if k is not None],
+            settings.missing,
+            self.within,
         )
         keys, folds, model_col, units, weight = self.columns
         units = units or unit_of(keys)
         used = [model_col, *keys, *folds, *units, "n_true", "n_pred", *names, *by]
         used += as_columns(weight)
         given = self.result.each_bucket(work, list(dict.fromkeys(used)), units)
-        n_unknown, n_rows = (sum(counts) for counts in zip(*(n for n, _ in given), strict=True))
-        warn_unknown(n_unknown, n_rows, by)
+        self.within.warn_unknown(*np.sum([n for n, _ in given], axis=0))
         by_label: dict[tuple[Any, ...], list[BucketPairs]] = {}
         for _, found in given:
             for label, one in found.items():
                 by_label.setdefault(label, []).append(one)
-        frame = pd.DataFrame(list(by_label), columns=by)
-        frame = frame.astype(dict(self.result.empty_rows[by].dtypes))
+        dtypes = dict(self.result.empty_rows[by].dtypes)
+        frame = pd.DataFrame(list(by_label), columns=by).astype(dtypes)
         code, labels = group_codes(frame, "per_user", by)
         tables, given = [], list(by_label.values())
         for i, place in enumerate(np.argsort(code)):
@@ -462,7 +447,7 @@ class PairsInBuckets:
                 found = self._rows(names, own, settings, declared, parts)
                 tables.append((labels.iloc[[i]], found))
         if not tables:
-            raise nothing_to_compare(by, self.baseline)
+            raise self.within.nothing_to_compare(self.baseline)
         return tables
 
     def _rows(

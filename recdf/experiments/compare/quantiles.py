@@ -273,7 +273,7 @@ def _quantile_without(
 def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alternative) -> None:
     """Put intervals that reach so many standard errors into the table, with their errors, and what
     they say of the values."""
-    reaches = zip(table["arms"], np.fmin(reach, FARTHEST).tolist(), strict=True)
+    reaches = zip(table["arms"], np.fmin(reach, FARTHEST), strict=True)
     found = pd.DataFrame(
         [{} if arms is None else _ends(arms[0], arms[1], c, alternative) for arms, c in reaches]
     )
@@ -378,7 +378,7 @@ def compare_zero_inflated(
     of: dict[str, str] = {}
     for name in as_columns(metrics):
         values = metric_values(data, "data", name)
-        if below := int((values < 0).sum()):
+        if below := (values < 0).sum():
             raise DataError(f"data[{name!r}] is negative in {below:,} rows; expected at least 0")
         share, mean = f"{name}: share above 0", f"{name}: mean above 0"
         if share in data:

@@ -218,7 +218,7 @@ def _proportion(row: Row, settings: Settings) -> Row:
     # The mean of zeros and ones is their number over n, but for a rounding error that is far below
     # 1/n.
     yes = round(row["mean_control"] * n[0]), round(row["mean_treatment"] * n[1])
-    found = compare_shares(yes, n, alternative=settings.alternative, confidence=settings.confidence)
+    found = compare_shares(yes, n, settings.alternative, settings.confidence)
     factor = detectable(settings.alpha, POWER, settings.alternative)
     # Without a difference both arms have the share of all users, which has a spread where one arm
     # has none.
@@ -265,7 +265,7 @@ def top_units(
     above = far > cut * (1 + _TIED)
     tied = ~above & (far >= cut * (1 - _TIED))
     out = above + tied * ((k - count[above].sum()) / count[tied].sum())
-    return rows[out > 0], (out * count)[out > 0], bool((out == 1).any())
+    return rows[out > 0], (out * count)[out > 0], (out == 1).any()
 
 
 def _less_top(
@@ -282,7 +282,7 @@ def _less_top(
     record, n = units.record, units.record.n
     if ratio:
         columns, weights = [one[top] for one in units.columns], np.ones((2, 1))
-        mean, form = record.mean.T, np.array([[1.0, 0.0], [1.0, 0.0]])
+        mean, form = record.mean.T, np.array([[1.0, 0.0]] * 2)
     else:
         columns, weights = [values.z(top), np.ones(len(top))], values.weights
         mean, form = np.array([values.means, np.ones(len(n))]), values.form

@@ -148,7 +148,7 @@ def read_periods(people: People, kind: PeriodKind) -> Periods:
         # row in it.
         last = np.maximum.accumulate(np.array([people.times[of].max() for of in rows]))
         start = np.searchsorted(last, people.exposed).astype(np.int64)
-    begun = int(start.min(initial=n))
+    begun = start.min(initial=n)
     if begun == n:
         raise DataError("every row is older than all exposures; there is no period to compare")
     labels = number = known[begun:]
@@ -172,7 +172,7 @@ def _days_since_exposure(people: People) -> Periods:
     last = people.times.max(keepdims=True)
     end = _local_clock(last, people.zone)[0] + one_day * int(whole)
     stop = np.maximum(np.floor((end - exposed) / one_day).astype(np.int64), 0)
-    n = int(stop.max(initial=0))
+    n = stop.max(initial=0)
     if not n:
         raise DataError(
             "no user was observed for a whole day after the exposure; there is no period to compare"
@@ -181,7 +181,7 @@ def _days_since_exposure(people: People) -> Periods:
     day = np.clip(np.floor((times - exposed[people.of_row]) / one_day), 0, n)
     labels = np.arange(n)
     rows = split(np.where(people.of_row < 0, n, day).astype(np.int64), n + 1)[:n]
-    return Periods(labels, labels.astype(np.float64), rows, np.zeros(len(stop), np.int64), stop)
+    return Periods(labels, 1.0 * labels, rows, np.zeros(len(stop), np.int64), stop)
 
 
 def days_of(times: Times, zone: Any) -> Codes:
@@ -246,7 +246,7 @@ def each_period(
     for rows in periods.rows:
         user = people.of_row[rows]
         rows, user = rows[user >= 0], user[user >= 0]
-        n_rows = np.bincount(user, minlength=n).astype(np.float64)
+        n_rows = 1.0 * np.bincount(user, minlength=n)
         # One value per user needs no care about the order of its terms.
         exact = len(user) and n_rows.max() > 1
         sums = [
@@ -274,7 +274,7 @@ class Exposures:
         stratum, self.labels = group_codes(people.frame, "assignment", strata)
         day = stratum * 0 if people.exposed is None else days_of(people.exposed, people.zone)
         day = day - day.min(initial=np.iinfo(day.dtype).max)
-        n_days = int(day.max(initial=0)) + 1
+        n_days = day.max(initial=0) + 1
         known, cohort = np.unique(stratum * n_days + day, return_inverse=True)
         self.cohort = cohort
         if unit is not None and unit is users.clusters:
@@ -288,20 +288,19 @@ class Exposures:
 
         def table(present: Mask) -> Floats:
             cell = cohort[present] * shape[1] + variant[present]
-            return (
-                np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-            )
+            counts = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
+            return counts.astype(np.float64)
 
         there = [table((start <= period) & (period < stop)) for period in range(len(periods.rows))]
         self.ever = table(start < stop)
         # Assigned units by stratum and variant in every period, and (last) in all of them together.
         of_label = known // n_days == np.arange(len(self.labels))[:, None]
-        self.counts = of_label.astype(np.float64) @ np.array([*there, self.ever])
+        self.counts = 1.0 * of_label @ np.array([*there, self.ever])
         p = np.array([p_of_shares(one, True) for one in [*there, self.ever]])
         # Periods whose users were assigned with changing shares.
         self.changed = p[:-1] < HEALTH_ALPHA
         # Strata are right without a ramp-up too, so that a hint is enough.
-        self.ramped = bool(strata or self.changed.any() or p[-1] < UNEQUAL)
+        self.ramped = strata or self.changed.any() or p[-1] < UNEQUAL
 
     def within(self, users: ExperimentRows, arms: TwoPlaces) -> ExperimentRows:
         """The users in strata of two variants: days of exposure, small ones put together where the

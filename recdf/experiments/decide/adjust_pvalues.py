@@ -143,7 +143,7 @@ def _family_codes(table: NamedColumns, settings: Settings, n: int) -> Codes:
     frame = pd.DataFrame(table)
     labelled = frame[require(frame, "the comparison", settings.family)].copy()
     if settings.primary:
-        labelled["primary metric"] = frame["metric"].isin(list(settings.primary)).to_numpy()
+        labelled["primary metric"] = frame["metric"].isin(settings.primary).to_numpy()
     return group_codes(labelled, "table", list(labelled.columns))[0]
 
 
@@ -270,7 +270,7 @@ def adjustment(table: pd.DataFrame) -> Adjustment:
         return Adjustment("", nothing, tested)
     p = table["p_value"].to_numpy(np.float64)
     labels = [table[name] for name in known.get("family", ()) if name in table]
-    labels.append(table["metric"].isin(list(known.get("primary", ()))))
+    labels.append(table["metric"].isin(known.get("primary", ())))
     family = table.groupby(labels, dropna=False, observed=True).ngroup().to_numpy().astype(np.int64)
     for how in (known.get("correction", "none"), "none"):
         if np.allclose(adjust_within(p, family, how), p_adj, rtol=1e-9, atol=0, equal_nan=True):

@@ -20,7 +20,7 @@ from ...errors import ColumnError, DataError, OptionError, closest
 from ...inputs.constraints import Budget, Share, a_number, check_budget, check_record, read_change
 from ...inputs.frames import float_column
 from ...judge.cautions.table import CAUTIONS, UNLIKE
-from ...judge.choices import Alternative, Row, VariantTest, as_columns, check_value
+from ...judge.choices import Alternative, AnyRow, Row, VariantTest, as_columns, check_value
 from ...judge.comparisons import confidence_of, need_details
 from ...judge.per_user_columns import frame_of, require_labels
 from ...judge.verdict import (
@@ -79,7 +79,7 @@ class ExperimentPlan:
     def deviations(self, table: pd.DataFrame, ran: Mapping[str, Any] | None = None) -> list[str]:
         """Say what a comparison of variants, and `ran` (unit, segments, looks), have otherwise than
         planned."""
-        own = table[table["metric"].isin(list(self.roles))]
+        own = table[table["metric"].isin(self.roles)]
         always = own["method"].str.startswith("sequential")
         test = own["method"].str.split("+").str[0].replace(["welch", "sequential"], "t")
         # Users of all variants, also those whose metric is null; clusters where these are compared.
@@ -184,13 +184,29 @@ RoleWord = Literal["success", "guardrail", "diagnostic"]
 Roles = Mapping[str, Any] | ExperimentPlan
 
 SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
-_BOTH_ARMS = ["n_control", "n_treatment", "mean_control", "mean_treatment"]
-_NUMBERS = [*_BOTH_ARMS, "diff", "ci_low", "ci_high", "p_value", "p_adj"]
+_NUMBERS = [
+    "n_control",
+    "n_treatment",
+    "mean_control",
+    "mean_treatment",
+    "diff",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "p_adj",
+]
 _NEEDED = ["metric", "control", "treatment", *_NUMBERS, *VERDICT_COLUMNS]
 # What the test of a guardrail asks for, and a plan.
-_ADJUSTED = ["mean_control_adjusted", "mean_treatment_adjusted"]
-_RELATIVE = ["rel_diff", "rel_ci_low", "rel_ci_high"]
-_MORE_NUMBERS = ["se_control", "se_treatment", "df", *_ADJUSTED, *_RELATIVE]
+_MORE_NUMBERS = [
+    "se_control",
+    "se_treatment",
+    "df",
+    "mean_control_adjusted",
+    "mean_treatment_adjusted",
+    "rel_diff",
+    "rel_ci_low",
+    "rel_ci_high",
+]
 _DETAILS = [*_MORE_NUMBERS, "reject", "confidence", "method", "better"]
 
 
@@ -442,16 +458,16 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
         if len(margin) != (word == "guardrail"):
             expected = "'success', 'diagnostic' or ('guardrail', '-2%')"
             raise OptionError(f"⟦roles[{metric!r}]={given!r}⟧; expected {expected}")
-        found[metric] = word, None
+        budget = None
         if margin:
             change = read_change(f"guardrails[{metric!r}]", margin[0])
             budget = Budget(metric, None, None, *change)
             check_budget(budget, metrics[metric] or None, None, "guardrails")
-            found[metric] = word, budget
+        found[metric] = word, budget
     return found
 
 
-def _guardrail(row: Mapping[Any, Any], budget: Budget) -> Row:
+def _guardrail(row: AnyRow, budget: Budget) -> Row:
     """Return whether a guardrail is safe."""
     sign = 1 if row["better"] == "larger" else -1
     allowed, relative = budget.allowed, budget.relative
@@ -488,7 +504,7 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> Row:
     loses = row["reject"] and sign * row["diff"] < 0
     shown, note = NOT_SAFE, ""
     if row["withheld"]:
-        note = str(row["verdict"])
+        note = row["verdict"]
     elif harmed:
         shown = HARMED
     elif safe:
@@ -555,13 +571,13 @@ def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:
     }
 
 
-def allowed_of(row: Mapping[Any, Any]) -> tuple[float, bool]:
+def allowed_of(row: AnyRow) -> tuple[float, bool]:
     """Return the change that a row of `role_verdicts` allows, null without a margin, and whether it
     is relative."""
     return read_change("margin", row["margin"]) if row["margin"] else (math.nan, False)
 
 
-def change_text(row: Mapping[Any, Any]) -> str:
+def change_text(row: AnyRow) -> str:
     """Return the change of a row of `role_verdicts` with its bounds, in per cent if it is
     relative; bounds that hold one by one are named."""
     ends = row["change_low"], row["change_high"]
@@ -570,7 +586,7 @@ def change_text(row: Mapping[Any, Any]) -> str:
     return estimated(row["change"], *ends, sign) + sided
 
 
-def plan_sentence(row: Mapping[Any, Any]) -> str:
+def plan_sentence(row: AnyRow) -> str:
     """Return whether a decision follows its plan, in words; nothing without a plan."""
     if not row.get("plan"):
         return ""

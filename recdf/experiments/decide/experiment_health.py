@@ -414,7 +414,7 @@ def _hash(ids: IdColumn) -> Hashes:
 
 def key_of(digest: str) -> list[str]:
     """Return the columns that a digest was made of."""
-    return list(json.loads(digest.rpartition(":")[0]))
+    return json.loads(digest.rpartition(":")[0])
 
 
 def others(digest: str, hashed: Hashes) -> Mask:

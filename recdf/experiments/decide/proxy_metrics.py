@@ -150,7 +150,7 @@ def proxy_metrics(
     effects = {}
     for name, error in (sides[0] | sides[1]).items():
         effects[name] = diff, se = _numbers(tests, name), _numbers(tests, error)
-        if bad := int((se <= 0).sum()):
+        if bad := (se <= 0).sum():
             raise DataError(
                 f"tests[{error!r}] is not above 0 in {bad} of {len(se)} rows; expected standard "
                 "errors"
@@ -164,7 +164,7 @@ def proxy_metrics(
     named: Any = {} if cov is None else cov
     if isinstance(cov, str) and len(pairs) == 1:
         named = {pairs[0]: cov}
-    if not isinstance(named, Mapping) or set(named) - set(pairs):
+    if not isinstance(named, Mapping) or named.keys() - pairs:
         raise OptionError(
             f"⟦cov={cov!r}⟧; expected (offline, online) → column of tests, for pairs of {pairs}"
         )
@@ -244,7 +244,7 @@ def error_columns(argument: str, given: Effects) -> dict[str, str]:
 
 def _numbers(tests: pd.DataFrame, name: str) -> Floats:
     values = metric_values(tests, "tests", name)
-    if missing := int(np.isnan(values).sum()):
+    if missing := np.isnan(values).sum():
         raise DataError(
             f"tests[{name!r}] is null in {missing} of {len(values)} rows; leave these experiments "
             "out"

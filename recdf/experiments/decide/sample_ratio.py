@@ -3,9 +3,8 @@ country or day."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ import pandas as pd
 
 from ...errors import OptionError, examples
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
-from ...judge.choices import PlannedShares, Row, TwoPlaces
+from ...judge.choices import AnyRow, PlannedShares, Row, TwoPlaces
 from ...judge.per_user_columns import Codes, Floats, Mask, count_distinct, key_codes, require, split
 from ...judge.users import ExperimentRows, model_pairs
 from ...stats.shares import independence_test, seen_loss, share_tests
@@ -25,8 +24,7 @@ from .experiment_health import by_stratum, hash_users, key_of, others, planned_s
 # Whether the users per variant fit the plan, and are those of the health table.
 
 
-@dataclass(frozen=True)
-class Arms:
+class Arms(NamedTuple):
     """Labels of the segments (one row without columns if there are none) and of the variants, and
     which are compared.
 
@@ -55,7 +53,7 @@ class Arms:
         """Columns of the segments."""
         return self.groups.columns.tolist()
 
-    @cached_property
+    @property
     def names(self) -> list[Any]:
         return self.variants.tolist()
 
@@ -74,7 +72,7 @@ class Arms:
 # and without the heaviest, of the surplus. At 0.05 up to 10 % of experiments to which the treatment
 # brought light users had a silent verdict, and at 0.15 up to 8 %; it costs 1 to 4 of 100 true
 # effects. Heavy users are brought less often, and 0.15 for them would cost 2 to 4 more.
-LIGHTEST, HEAVIEST = 0.15, 0.05
+SURPLUS_LIMITS = {"lightest": 0.15, "heaviest": 0.05}
 
 
 class Surplus(NamedTuple):
@@ -87,7 +85,7 @@ class Surplus(NamedTuple):
     """
 
     p: float
-    asked: tuple[str, ...]
+    asked: list[str]
     share: float
     arm: int
     words: str
@@ -134,16 +132,15 @@ class SampleRatio(NamedTuple):
     def surplus(self, group: int, pair: TwoPlaces, names: Sequence[Any]) -> Surplus:
         """Compare the shares of their users that two variants have, where the ratio fits."""
         n, of = (one[group, list(pair)] for one in (self.units, self.of))
-        left_out = self.assigned and bool((of > n).any())
+        left_out = self.assigned and (of > n).any()
         p = independence_test([n, of - n])[1] if left_out else share_tests([n], [of])[1]
         if self.fails[group] or np.isnan(p) or not min(n) > 0:
-            return Surplus(np.nan, (), 0.0, 0, "")
+            return Surplus(np.nan, [], 0.0, 0, "")
         rate, arm = n / of, int(n[1] * of[0] > n[0] * of[1])
         more, other = visible(names[pair[arm]]), visible(names[pair[1 - arm]])
         did = "exposed" if left_out else "has"
         said = f"{more} {did} {number(rate[arm] / rate[1 - arm] - 1, '.1%')} more of its users than"
-        limits = {"lightest": LIGHTEST, "heaviest": HEAVIEST}
-        asked = tuple(of for of, limit in limits.items() if p < (limit if left_out else UNEQUAL))
+        asked = [of for of, limit in SURPLUS_LIMITS.items() if p < (limit if left_out else UNEQUAL)]
         return Surplus(
             p, asked, 1 - rate.min() / rate.max(), arm, f"{said} {other} (p {p_value(p)})"
         )
@@ -264,7 +261,7 @@ def _from_health(
     assigned = cells("n_assigned", np.float64)
     keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table else []
     users, others_there = counts, False
-    by_key = rows is not None and bool(keys) and set(keys).issubset(rows.data.columns)
+    by_key = rows is not None and keys and set(keys).issubset(rows.data)
     if rows is not None and by_key:
         known = replace(rows, users=key_codes([("data", rows.data)], keys)[0][0], clusters=None)
         users, hashed = count_rows(known, within)[1], hash_users(rows.data, keys, "data")
@@ -274,7 +271,7 @@ def _from_health(
         others_there = any(others(digest, hashed[mine]).any() for digest, mine in pairs)
     # Rows without a key may be several of a user.
     if by_key or rows is None or rows.clusters is None:
-        parts = arms.groups[[name for name in by if name in arms.groups]].drop_duplicates()
+        parts = arms.groups.filter(by).drop_duplicates()
         whole = len(parts) <= 1 and not np.isnan(users[-1]).any()
         compared = users[-1:] if whole else users[:-1]
         wrong = (compared > assigned[: len(compared)]).any(axis=(1, 2))
@@ -307,7 +304,7 @@ def _from_health(
     return own._replace(fails=fails, checked=tested | own.checked, p=np.fmin(own.p, left_out))
 
 
-def seen_words(rows: Sequence[Mapping[Any, Any]], variant: str) -> str:
+def seen_words(rows: Sequence[AnyRow], variant: str) -> str:
     """Say which loss of users a sample ratio that fits would have shown, of the variant where that
     is largest, and which shift of the covariates their balance would have."""
     said = []

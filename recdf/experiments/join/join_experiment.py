@@ -38,6 +38,10 @@ from .roll_up import read_exposure, roll_up
 # is known.
 
 
+# The value of each column for users without metrics; None is null.
+Fills = dict[str, float | None]
+
+
 def fill_values(
     metrics: pd.DataFrame,
     names: Sequence[str],
@@ -45,7 +49,7 @@ def fill_values(
     smaller_is_better: Columns | None,
     larger_is_better: Columns | None,
     known: Mapping[str, float | None],
-) -> dict[str, float | None]:
+) -> Fills:
     """Value of every numeric column for users without metrics; None is null.
 
     A list that was not shown has no hits and no revenue: counts, sums and metrics of which more is
@@ -58,7 +62,7 @@ def fill_values(
     no_metrics = {*spec.get("carry", {}), spec.get("weight")}
     stated = {**known, **dict.fromkeys(as_columns(smaller_is_better))}
     stated |= dict.fromkeys(as_columns(larger_is_better), 0.0)
-    found: dict[str, float | None] = {}
+    found: Fills = {}
     unknown = []
     for name in [one for one in names if is_metric(metrics[one])]:
         if name in no_metrics:
@@ -81,7 +85,7 @@ def fill_values(
     return found
 
 
-def known_values(names: Iterable[str], missing: Missing) -> dict[str, float | None]:
+def known_values(names: Iterable[str], missing: Missing) -> Fills:
     """Value, for users without metrics, of those columns that are metrics registered in this
     process."""
     return {name: _registered(name, missing) for name in names if direction_of(name) is not None}
@@ -249,7 +253,7 @@ def join_frames(
             'undefined, or "drop"'
         )
     carried = [name for name in metrics.columns if name not in {*keys, *by}]
-    fills: dict[str, float | None] = {}
+    fills: Fills = {}
     if missing in ("zero", "worst") and len(lacking):
         named = options.smaller_is_better, options.larger_is_better
         fills = fill_values(metrics, carried, missing, *named, options.known)

@@ -93,7 +93,7 @@ def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Ti
     values, where = frame[name], f"{role}[{name!r}]"
     if values.isna().any():
         raise DataError(
-            f"{where} is null in {int(values.isna().sum()):,} of {len(frame):,} rows; expected a "
+            f"{where} is null in {values.isna().sum():,} of {len(frame):,} rows; expected a "
             "time in each"
         )
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):

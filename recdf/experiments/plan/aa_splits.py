@@ -199,7 +199,7 @@ def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
     A mean is the ratio of the sum to the number of rows.
     """
     refuse_huge(metric)
-    own, n = code, int(code.max(initial=-1)) + 1
+    own, n = code, code.max(initial=-1) + 1
     den_of_rows = metric.sample.den
     sums = [metric.sample.num, np.ones(len(code)) if den_of_rows is None else den_of_rows]
     if metric.defined is not None:
@@ -228,7 +228,7 @@ def _rejections(
         known = ~np.isnan(p) & (arms[0].var > 0) & (arms[1].var > 0)
         p, diff = p[known], diff[known]
         reject, n_known = p <= alpha, len(p)
-        k = int(reject.sum())
+        k = reject.sum()
         rejected = k / n_known if n_known else np.nan
         low, high = wilson(rejected, n_known or np.nan, Z_OF_SHARE)
         ordered, steps = np.sort(p), np.arange(n_known + 1) / max(n_known, 1)
@@ -242,8 +242,8 @@ def _rejections(
                 "n_units": int(own[0].sum()),
                 "n_splits": n_known,
                 "n_rejected": k,
-                "n_rejected_low": int((reject & (diff < 0)).sum()),
-                "n_rejected_high": int((reject & (diff > 0)).sum()),
+                "n_rejected_low": (reject & (diff < 0)).sum(),
+                "n_rejected_high": (reject & (diff > 0)).sum(),
                 "rejected": rejected,
                 "rejected_low": low,
                 "rejected_high": high,

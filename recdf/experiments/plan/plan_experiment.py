@@ -123,8 +123,7 @@ def arrivals_by_day(
     times = log[time_col]
     if not pd.api.types.is_datetime64_any_dtype(times.dtype) or times.isna().any() or not len(log):
         raise DataError(
-            f"log[{time_col!r}] is {times.dtype} with {int(times.isna().sum()):,} nulls; expected "
-            "times"
+            f"log[{time_col!r}] is {times.dtype} with {times.isna().sum():,} nulls; expected times"
         )
     (user,), n_users = key_codes([("log", log)], keys)
     day = times.dt.tz_localize(None).dt.normalize()
@@ -560,7 +559,7 @@ def plan_comparison(
         units = None if runs.unit_of_list is None else runs.unit_of_list[there]
         for name, table in tables.items():
             minus = MetricRows(name, Sample((table[model] - table[base])[there]), {})
-            past = read_past(minus, int(there.sum()), units)
+            past = read_past(minus, there.sum(), units)
             mean = table[base][there].mean()
             if rel_diff is not None and not mean > 0:
                 raise DataError(
@@ -577,7 +576,7 @@ def plan_comparison(
                     "metric": name,
                     "baseline": baseline,
                     "model": runs.models[model],
-                    "n_lists": int(there.sum()),
+                    "n_lists": there.sum(),
                     "mean_baseline": mean,
                     "std": past.std,
                     "n": lists,

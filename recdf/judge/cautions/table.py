@@ -30,13 +30,14 @@ units, whose effects have no bounds (`noise`). Off-policy estimates say how far 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from ...stats.many_tests import adjust
+from ..choices import AnyRow
 from . import FEW_DIFFER, FEW_LISTS, FEW_UNITS, HEALTH_ALPHA, MANY_SHORT, MOSTLY_ZERO, TINY, UNEQUAL
 
 
@@ -59,7 +60,7 @@ class Caution(NamedTuple):
     adds: str = ""
     warns: bool = True
     fires: Callable[..., pd.Series] | None = None
-    only: Callable[[Mapping[Any, Any]], bool] | None = None
+    only: Callable[[AnyRow], bool] | None = None
     beneath: str = ""
 
     @property
@@ -68,14 +69,14 @@ class Caution(NamedTuple):
         words = self.words.partition("{")[0].removeprefix("check: ")
         return words.strip() or self.code.replace("_", " ")
 
-    def withheld(self, kind: str, row: Mapping[Any, Any]) -> bool:
+    def withheld(self, kind: str, row: AnyRow) -> bool:
         """Whether it withholds a verdict of this kind on a row."""
         return kind in self.withholds.split() and (self.only is None or self.only(row))
 
 
-def _apart(row: Mapping[Any, Any]) -> bool:
+def _apart(row: AnyRow) -> bool:
     """Whether arms, or models, without any spread differ."""
-    return bool(row["wins"] + row["losses"] > 0 if "wins" in row else abs(row["diff"]) > 0)
+    return row["wins"] + row["losses"] > 0 if "wins" in row else abs(row["diff"]) > 0
 
 
 def _denominator_differs(p_denominator: pd.Series) -> pd.Series:
