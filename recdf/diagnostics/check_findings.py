@@ -302,7 +302,7 @@ def check_numbers(found: ListFindings, data: Data) -> None:
     name, what = data.order["column"], data.order["by"]
     if name is not None:
         where = f"pred[{name!r}]"
-        number = read_numbers(column(data.pred, name, "pred"), where).astype(np.float64)
+        number = read_numbers(column(data.pred, name, "pred"), where).astype(float)
         null, effect = np.isnan(number), 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
         found.of_rows("null_order", f"null {what}s", "error", null, where, effect)
         infinite, effect = np.isinf(number), "they rank before or after all others"
@@ -333,10 +333,10 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
     if found.parts or bad.any() or n < 2:
         return
     if gain.min() == gain.max():
-        severity: Severity = "info" if gain[0] > 0 else "warning"
+        severity: Severity = "warning"
         effect = "nothing is relevant: recall and ndcg are undefined"
         if gain[0] > 0:
-            effect = "relevance has no grades"
+            severity, effect = "info", "relevance has no grades"
         words, some = "constant relevance", [float(gain[0])]
         found.add("constant_relevance", words, severity, n, n, some, effect)
     elif gain.min() > 0:

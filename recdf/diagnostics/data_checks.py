@@ -432,13 +432,12 @@ def findings_of_users(
     check_numbers(found, data)
     if found.refused_numbers:
         return found
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecdfWarning)
-        with _forgiving_call(data, items).match_part(
-            data.true, data.pred, by_values, False
-        ) as matched:
-            _check_matched(found, data, matched)
-            del found.matched  # the lists of a bucket stay with its worker
+    with (
+        warnings.catch_warnings(action="ignore", category=RecdfWarning),
+        _forgiving_call(data, items).match_part(data.true, data.pred, by_values, False) as matched,
+    ):
+        _check_matched(found, data, matched)
+        del found.matched  # the lists of a bucket stay with its worker
     if "log" in frames:
         check_seen(found, frames["log"], data)
     return found

@@ -414,12 +414,12 @@ def _of_series(
     nights: pd.DataFrame, weekly: bool, alpha: float, since: pd.Timestamp
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what is said of a series as a whole, and what is said of each of its changes."""
-    dates, values = nights["date"].tolist(), nights["value"].to_numpy(np.float64)
+    dates, values = nights["date"].tolist(), nights["value"].to_numpy(float)
     of_data = "quantity" in nights.columns
     counted = of_data and (values > 1).all()
     own = np.log(values) if counted else values
     day = nights["date"].dt.day_of_week.to_numpy() if weekly else np.zeros(len(values), np.int64)
-    se = np.zeros(len(own)) if of_data else nights["se"].to_numpy(np.float64, na_value=0.0)
+    se = np.zeros(len(own)) if of_data else nights["se"].to_numpy(float, na_value=0.0)
     series = changes_of_level(Nights(own, np.nan_to_num(se), day), alpha)
     apart = {dates[at]: off for at, off in series.outliers.items() if dates[at] >= since}
     unlike = "" if of_data else _words_of_unlike(nights)

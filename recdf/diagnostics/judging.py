@@ -380,7 +380,7 @@ def sample_to_judge(
     )
     stratum, names = group_codes(label.to_frame("stratum"), "strata", ["stratum"])
     size = np.bincount(stratum)
-    weight = size.astype(np.float64)
+    weight = size.astype(float)
     if spread is not None:
         said = _said_of(lists, spread, "spread").to_frame()
         values = read_values(said, said.columns[0], "spread")

@@ -83,10 +83,11 @@ def call_of_levels(
 @contextmanager
 def matched_quietly(call: Call, true: Any, pred: Any) -> Iterator[Matched]:
     """Match two frames without the warnings that `evaluate` gives about them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecdfWarning)
-        with call.match(true, pred) as matched:
-            yield matched
+    with (
+        warnings.catch_warnings(action="ignore", category=RecdfWarning),
+        call.match(true, pred) as matched,
+    ):
+        yield matched
 
 
 def levels_table(

@@ -249,7 +249,7 @@ def _metrics_of_both(
     words = rows["status"].cat.rename_categories({"left_only": "left", "right_only": "entered"})
     parts = [rows[keys].assign(status=words.astype("str"))]
     for name in metrics:
-        pair = rows[[f"{name}_before", f"{name}_after"]].astype(np.float64)
+        pair = rows[[f"{name}_before", f"{name}_after"]].astype(float)
         parts.append(pair.assign(**{f"{name}_diff": pair.iloc[:, 1] - pair.iloc[:, 0]}))
     found = data_checks(sides, runs, metrics)
     unlike = [

@@ -170,7 +170,7 @@ def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[Any], tag: s
             place = pd.Series(np.where(bits < 0, -(bits & 0x7FFFFFFF), bits), index=rows.index)
             lower = (place + rank).groupby(rows["list"]).cummin() - rank
             bits = np.where(lower < 0, -lower | 0x80000000, lower).astype(np.uint32)
-            score = rows["number"].where(place == lower, bits.view(np.float32).astype(np.float64))
+            score = rows["number"].where(place == lower, bits.view(np.float32).astype(float))
     (word,) = _one_word(pd.Series([tag]), "tag").to_pylist()
     user, item = (one.take(pa.array(rows.index)) for one in ids)
     return [user, LONG("Q0"), item, _as_text(rank), _as_text(score), LONG(word)]

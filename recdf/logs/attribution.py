@@ -226,7 +226,7 @@ def give_credit(candidates: Candidates, rule: Attribution, value: Floats | None 
         step = np.zeros(n + 1, np.longdouble)
         np.add.at(step, begins, weight)
         np.subtract.at(step, ends, weight)
-        found += np.where(covers[:-1] > 0, np.cumsum(step)[:-1], 0.0).astype(np.float64)
+        found += np.where(covers[:-1] > 0, np.cumsum(step)[:-1], 0.0).astype(float)
     rows = np.flatnonzero(share)
     order = rows[np.argsort(candidates.row[rows], kind="stable")]
     return Credit(candidates.row[order], share[order], total[order])

@@ -272,7 +272,7 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> Floats | None:
     if rules.clicked_col is None:
         return None
     name = rules.clicked_col
-    clicks = read_numbers(column(frame, name, "log"), f"log[{name!r}]").astype(np.float64)
+    clicks = read_numbers(column(frame, name, "log"), f"log[{name!r}]").astype(float)
     bad = ~np.isfinite(clicks) | (clicks < 0) | (clicks > np.floor(clicks))
     if bad.any():
         raise DataError(

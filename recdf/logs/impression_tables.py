@@ -97,7 +97,7 @@ def make_tables(
         of_pair = own.fillna(0.0).groupby([pairs["list"], pairs["item"]], sort=False)
         sums = of_pair.sum().reindex(columns=list(response.sums), fill_value=0.0)
         depth = of_pair["depth"].max().to_numpy(np.int8)
-        together = Response(depth, {name: sums[name].to_numpy(np.float64) for name in sums})
+        together = Response(depth, {name: sums[name].to_numpy(float) for name in sums})
         first = labels[~pairs.duplicated()].reset_index(drop=True)
         more_rows = [first.assign(**together.columns(rules))]
     stays, response, counted["repeated"] = _settle_repeats(log, response)

@@ -389,7 +389,7 @@ def _odd_propensities(
 ) -> Iterator[OddRow]:
     """Yield invalid propensities, and a mean of their inverses that differs from the number of
     actions."""
-    given = read_numbers(column(log.frame, name, "log"), f"log[{name!r}]").astype(np.float64)
+    given = read_numbers(column(log.frame, name, "log"), f"log[{name!r}]").astype(float)
     bad = ~((given > 0) & (given <= 1))
     what, some = "propensities outside (0, 1]", given[bad][:5].tolist()
     effect = "a propensity is a probability above 0; estimates of other policies divide by it"

@@ -165,7 +165,7 @@ def target_from_recs(
         best = np.full(n_pairs, np.inf)
         np.minimum.at(best, recommended[chosen], ranks[chosen])  # of an item that is repeated
         found.append(best[logged] < np.inf if position is None else best[logged] == position)
-    target = np.concatenate(found).astype(np.float64)
+    target = np.concatenate(found).astype(float)
     if not target.any():
         raise DataError(
             f"no row of log is recommended by pred (⟦on={keys}⟧): nothing can be estimated; "
@@ -327,7 +327,7 @@ def reward_table(
     logged, predicted = _predicted(coded, pairs, cell, fold, folds, reward, prior)
     of_pair, share = pairs["context row"], pairs["target"]
     value, mass = (
-        np.bincount(of_pair, of_each, len(rows)).astype(np.float64)[of_row]
+        np.bincount(of_pair, of_each, len(rows)).astype(float)[of_row]
         for of_each in (share * predicted, share)
     )
     there = np.bincount(of_pair, minlength=len(rows))[of_row] > 0
@@ -362,7 +362,7 @@ def _predicted(
     own, others, n_cells = cell[: len(coded)], cell[len(coded) :], cell.max() + 1
     joint, size = fold * n_cells + own, folds * n_cells
     n, total = (
-        np.bincount(joint, of_each, size).astype(np.float64).reshape(folds, n_cells)
+        np.bincount(joint, of_each, size).astype(float).reshape(folds, n_cells)
         for of_each in (None, reward)
     )
     if folds > 1:

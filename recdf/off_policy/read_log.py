@@ -98,7 +98,7 @@ def read_floats(frame: pd.DataFrame, name: str) -> Floats:
             f"log[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; "
             "expected finite numbers"
         )
-    return values.astype(np.float64, copy=False)
+    return values.astype(float, copy=False)
 
 
 def read_rewards(frame: pd.DataFrame, name: str) -> Floats:
@@ -123,7 +123,7 @@ def read_probabilities(
 ) -> Floats:
     """A column of probabilities in [0, 1], or from `least` to 1 unless `zero`."""
     where = f"{role}[{name!r}]"
-    values = read_numbers(column(frame, name, role), where).astype(np.float64, copy=False)
+    values = read_numbers(column(frame, name, role), where).astype(float, copy=False)
     with np.errstate(invalid="ignore"):
         low, high = values.min(), values.max()
     if not zero and 0 < low < least:
@@ -244,7 +244,7 @@ class LogArrays:
         group; else they are the same in every group.
         """
         log = self.take(some)
-        if interaction is not None and log.unit is not None and log.position is not None:
+        if log.unit is not None and log.position is not None:
             key = log.unit.codes.astype(np.int64) * log.position.n + log.position.codes
             ordered = (key[1:] >= key[:-1]).all()
             log = log.take(None if ordered else np.argsort(key, kind="stable"))
@@ -317,7 +317,7 @@ class LogArrays:
             )
         weight = rows.weight
         if plan.propensity_kind == "conditional" and interaction != "independent":
-            weight = weight.astype(np.float64, copy=True)
+            weight = weight.copy()
             for k in range(1, lengths.max(initial=0)):  # over positions, not over rows
                 below = starts[lengths > k] + k
                 weight[below] *= weight[below - 1]

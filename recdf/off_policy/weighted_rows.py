@@ -377,7 +377,7 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
     return Estimates(units, columns, None if rows.cluster is None else psis)
 
 
-def clustered_error(squares: Floats, n_clusters: int, units: float) -> Floats:
+def clustered_error(squares: Any, n_clusters: int, units: float) -> Any:
     """√(U/(U−1)·Σ(Σψ)²)/n; null for a single cluster."""
     factor = n_clusters / (n_clusters - 1) if n_clusters > 1 else np.nan
     return np.sqrt(factor * squares) / units
@@ -422,7 +422,7 @@ def model_mismatch_z(rows: LogGroup) -> float:
         psi = piece.weight * (piece.q_logged - logged) / mean_weight
         return [piece.weighted(psi - (piece.q_target - target))]
 
-    square = np.array(sum(dot(psi, psi) for (psi,) in rows.per_cluster(influence)))
+    square = sum(dot(psi, psi) for (psi,) in rows.per_cluster(influence))
     se = clustered_error(square, rows.n_clusters, units)
     return above / se if se > 0 else np.copysign(np.inf, above)
 
