@@ -175,11 +175,12 @@ class Aggregates:
         found = self._apart.astype(np.float64) / np.maximum(self.n, 1)[:, None, None]
         return np.asarray(found * self._steps * self._steps[:, None])
 
-    def exact_central(self, cells: Codes) -> tuple[Any, Floats]:
-        """Σ(x − mean x)(y − mean y) within some cells as fractions, in steps of each column; and
-        these steps."""
+    def exact_central(self, cells: Codes, columns: list[int]) -> tuple[Any, Floats]:
+        """Σ(x − mean x)(y − mean y) of some columns within some cells as fractions, in steps of
+        each column; and these steps."""
         n = np.array([Fraction(int(one)) for one in self.sums[cells, 0, 0]])
-        return (self._apart[cells] / n[:, None, None]).sum(axis=0), self._steps
+        products = (self._apart[cells] / n[:, None, None]).sum(axis=0)
+        return products[np.ix_(columns, columns)], self._steps[columns]
 
     def squares(self, form: Floats) -> Floats:
         """Σ z² of z = Σ f·(x − mean x) in each cell; `form` is (cells, columns)."""

@@ -11,11 +11,11 @@ import numpy as np
 from ...inputs.codes import Codes
 from ...stats.arms import Arm, with_coefficients
 from ...stats.numbers import Floats
-from ..aggregates import Aggregates
+from ..aggregates import Aggregates, order_of_cells
 from .units import Units
 
-# Covariates whose correlations have a smaller eigenvalue nearly follow from each other.
-_LEAST_EIGENVALUE = 1e-6
+# A covariate of whose variance the others leave a smaller share nearly follows from them.
+_LEAST_LEFT = 1e-6
 # Residuals below this share of the range of the values are rounding error.
 _NO_RESIDUAL = 1e-12
 # Units whose residuals are taken at a time: they stay in the cache of a processor.
@@ -42,21 +42,21 @@ class Fit(NamedTuple):
     @classmethod
     def of(cls, record: Aggregates, strata: Codes, columns: list[int]) -> Fit:
         """The regression in cells of a record."""
-        own = record.columns(columns)
-        n, inner = own.n[strata], own.central[strata].sum(axis=0)
+        inner = record.central[strata].sum(axis=0)[np.ix_(columns, columns)]
         spread = np.sqrt(np.diag(inner)[1:])
-        scaled = inner[1:, 1:] / spread / spread[:, None]
-        if len(spread) and np.linalg.eigvalsh(scaled)[0] < _LEAST_EIGENVALUE:
-            products, steps = own.exact_central(strata)
+        triangle = np.linalg.cholesky(inner[1:, 1:] / spread / spread[:, None])
+        if np.diag(triangle).min(initial=1) ** 2 < _LEAST_LEFT:
+            products, steps = record.exact_central(strata, columns)
             root, left = _triangle(products[1:, 1:])
             scale = np.sqrt(left.astype(np.float64))
             slopes = (root @ products[1:, 0]).astype(np.float64) / scale * steps[0]
             root = root.astype(np.float64) / scale[:, None] / steps[1:]
         else:
-            root = np.linalg.inv(np.linalg.cholesky(scaled)) / spread
+            root = np.linalg.inv(triangle) / spread
             slopes = root @ inner[1:, 0]
-        reach = float(own.high[0] - own.low[0])
-        return cls(columns, n, own.grid.base, own.above[strata], reach, slopes, root)
+        base, above = record.grid.base[columns], record.above[strata][:, columns]
+        reach = float(record.high[columns[0]] - record.low[columns[0]])
+        return cls(columns, record.n[strata], base, above, reach, slopes, root)
 
     def spread(self, stratum: int, values: Floats) -> Floats:
         """Σ e²/(1 − h)·(1, u)(1, u)ᵀ of some units of a stratum, with the residuals e and the
@@ -105,10 +105,10 @@ def fits(units: Units) -> list[Fit]:
     record, cells = units.record, units.cells
     assert isinstance(record, Aggregates)
     others = [one.num for one in units.covariates]
-    own = record.columns(others)
-    left = own.central[cells].sum(axis=1)
-    squares = [np.diag(one) for one in own.cells(cells).central]
+    left = record.central[cells].sum(axis=1)[:, others][..., others]
+    whole = left if units.n_strata == 1 else record.cells(cells).central[:, others][..., others]
     largest = [np.array([record.largest(i) for i in others])] * 2
+    squares = np.einsum("aii->ai", whole)
     most = min(units.n) - 1 - units.n_strata
     kept = with_coefficients(list(left), squares, largest, units.n, most)
     columns = [units.metric.num, *(others[i] for i in kept)]
@@ -117,7 +117,8 @@ def fits(units: Units) -> list[Fit]:
 
 def spreads_of(units: Units, of_arms: list[Fit]) -> Floats:
     """What the variance of HC2 needs (2, strata, columns, columns), from the units."""
-    order, n_strata = np.argsort(units.cell, kind="stable"), units.n_strata
+    n_strata = units.n_strata
+    order = order_of_cells(units.cell, 2 * n_strata)
     edges = np.searchsorted(units.cell[order], np.arange(2 * n_strata + 1))
     found = []
     for cell, (start, end) in enumerate(itertools.pairwise(edges)):

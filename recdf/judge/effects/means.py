@@ -19,7 +19,7 @@ from ...inputs.sorting import exact_sums
 from ...stats.arms import MEAN_ROUNDING, Arm, both
 from ...stats.numbers import Floats, undefined_is_nan
 from ..aggregates import Aggregates, UnitsRecord
-from .fits import fits, spreads_of
+from .fits import Fit, fits, spreads_of
 from .stratified_shares import ScoreTest, score_test
 from .units import Linear, Units, UnitValues, quantity
 
@@ -75,21 +75,20 @@ def estimate(units: Units) -> MeanEffect:
     few = (False, False)
     if units.clustered:
         few = both(lambda n: n < JACKKNIFE_BELOW, units.n_effective)
-    whole = units.whole
-    raw, plain = _both_arms(whole, leave_out=few)
+    whole = units if units.stratum is None and units.cluster is None else units.whole
+    raw, plain = _both_arms(whole, leave_out=few, metric=whole.metric)
     if units.regressed:
         return _regression(units, raw)
     covariates, strata = bool(units.covariates), units.stratum is not None
     how = "+".join(["cuped"] * covariates + ["strata"] * strata)
     theta, centre = slopes(units)
-    adjusted = how or whole is not units  # forms are of all columns, also of those that none uses
-    arms, forms = _both_arms(units, theta, centre, few) if adjusted else (raw, plain)
+    arms, forms = _both_arms(units, theta, centre, few) if how else (raw, plain)
     values = UnitValues.around_both(units, theta)
     if units.cluster is not None:
         values = UnitValues.of(contributions(units, values.z()), units)
     diff = float(arms[1].mean) - float(arms[0].mean)
     if not how and units.metric.den is None:
-        diff = float(np.diff(whole.record.above[:, 0])[0])
+        diff = float(np.diff(whole.record.above[:, whole.metric.num])[0])
     score, record = None, units.record
     users = units.metric.den is None and not units.clustered
     if how == "strata" and users and isinstance(record, Aggregates):
@@ -257,10 +256,14 @@ def _regression(units: Units, raw: tuple[Arm, Arm]) -> MeanEffect:
     centre = (control.n @ control.above + treatment.n @ treatment.above) / sum(units.n)
     arms = both(lambda side: of_arms[side].arm(units.weights, centre, spreads[side]), (0, 1))
     how = "regression" if units.stratum is None else "regression+strata"
-    used = tuple(one for one in units.covariates if one.num in control.columns)
-    units = replace(units, covariates=used, known=units.record)
-    size, values = units.record.n[units.cells], UnitValues.around_both(units, slopes(units)[0])
-    values = replace(values, weights=size / size.sum(axis=1, keepdims=True))
+    assert isinstance(units.strata, Aggregates)
+    whole = Fit.of(units.strata, np.arange(units.n_strata), control.columns)  # of both arms
+    form = np.zeros((2 * units.n_strata, len(units.columns)))
+    form[:, units.metric.num] = 1
+    form[:, control.columns[1:]] = -whole.slopes @ whole.root
+    size = units.record.n[units.cells]
+    above, weights = np.tile(units.centres, (2, 1)), size / size.sum(axis=1, keepdims=True)
+    values = UnitValues(units, form, above, weights)
     diff = float(arms[1].mean - arms[0].mean)
     arms = both(lambda one: one._replace(mean=one.mean + control.base[0]), arms)
     return MeanEffect(raw, arms, diff, how, units, values, forms=values.form)
