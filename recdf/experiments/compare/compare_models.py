@@ -174,10 +174,11 @@ def compare_models(
         `diff_without_top` (without the ten units whose differences are farthest from the mean, 5 %
         of fewer than 200 units), `d_z` (d̄/s_d), `turned_by` (so many more users at the worst value
         of the metric would turn the verdict; null where nothing is said, for ranks, and with
-        `cheap=`), `turned_to` ("lose" or "gain", what they would do), `turning_value` (of a metric
-        without bounds: the difference that `unseen` more users must have to turn it), `unseen` (K =
-        ln(1/alpha), how many users of a kind may be missing by chance: 3.0), `statistic`, `df`,
-        `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same families),
+        `cheap=`), `turned_to` ("lose" or "gain", what they would do, or ""), `turning_value` (of a
+        metric without bounds: the difference that `unseen` more users must have to turn it),
+        `unseen` (K = ln(1/alpha), how many users of a kind may be missing by chance: 3.0),
+        `statistic`, `df`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same
+        families),
         `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `n_lacking_baseline`,
         `n_lacking_model` (lists that the other model has, and this one not, by `n_pred`), the same
         comparison where both have lists (`n_both`, `mean_baseline_both`, `mean_model_both`,

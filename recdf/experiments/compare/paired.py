@@ -503,5 +503,6 @@ def add_turned(
     value = turning_value(diff, units, claim, settings.alpha)
     table["turning_value"] = np.where(said & np.isnan(reach), value, np.nan)
     smaller = np.array([better[metric] == "smaller" for metric in table["metric"]], bool)
-    table["turned_to"] = np.where(low != smaller, "lose", "gain")
+    words = np.where(low != smaller, "lose", "gain")
+    table["turned_to"] = np.where(said & ~powered, words, "")
     table["unseen"] = unseen
