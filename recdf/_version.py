@@ -32,7 +32,8 @@ def _commit(checkout: Path) -> str:
     head = (git / "HEAD").read_text("utf-8").strip()
     if not head.startswith("ref:"):
         return head
-    name, common = head.removeprefix("ref:").strip(), git / "commondir"
+    name = head.removeprefix("ref:").strip()
+    common = git / "commondir"
     folder = git / common.read_text("utf-8").strip() if common.is_file() else git
     for place in (git / name, folder / name):
         if place.is_file():

@@ -165,7 +165,8 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
     log_odds[shown_user, shown_item] += RANK_ONE_ODDS / np.log2(shown_rank + 1)
     buys = (rng.random((n_users, n_items)) < _sigmoid(log_odds)) & ~bought
 
-    user_ids, item_ids = _shop_labels("u", n_users), _shop_labels("i", n_items)
+    user_ids = _shop_labels("u", n_users)
+    item_ids = _shop_labels("i", n_items)
 
     def purchases(matrix: Flags, start: np.datetime64, days: int) -> pd.DataFrame:
         user, item = np.nonzero(matrix)

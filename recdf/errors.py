@@ -317,8 +317,10 @@ def warn_user(message: str, category: type[RecdfWarning], **data: Any) -> None:
 
 def outside_recdf() -> int:
     """Stack level, for warnings.warn in the caller, of the first frame outside this package."""
-    here, level = os.path.dirname(__file__), 1
+    here = os.path.dirname(__file__)
+    level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     return level

@@ -334,7 +334,8 @@ def named_if_full(path: Path) -> AbstractContextManager[None]:
 def staging_folder(parent: Path) -> Iterator[Path]:
     """Give a hidden folder in `parent` that is removed at the end, or by the next call if this
     process is killed."""
-    staging, into = parent / f"{PREFIX}{secrets.token_hex(6)}", "nothing can be written into the"
+    staging = parent / f"{PREFIX}{secrets.token_hex(6)}"
+    into = "nothing can be written into the"
     with ExitStack() as stack:
         for left in reversed(range(MOST_TRIES)):
             try:

@@ -169,9 +169,11 @@ def _run_command(given: Namespace, record: RunRecord) -> int:
         refuse_outputs(given, record.states)
         code = given.run(given) or 0
         if changed := record.changed():
-            what, code = f"error: {changed[0]} changed while it was read; run this again", 4
+            what = f"error: {changed[0]} changed while it was read; run this again"
+            code = 4
     except Unexpected as error:
-        what, code = f"refused: {_one_line(error)}", 1
+        what = f"refused: {_one_line(error)}"
+        code = 1
     except (EmptyPopulationError, NoOverlapWarning) as error:
         code = 0 if getattr(given, "allow_empty", False) else 1
         if code:
@@ -184,13 +186,12 @@ def _run_command(given: Namespace, record: RunRecord) -> int:
         if isinstance(error, EXPECTED):
             changed = record.changed()
             moved = f" ({changed[0]} was moved or changed while it was read)" if changed else ""
-            what, code = (
-                f"error: {_one_line(error)}{moved}",
-                4 if changed or can_be_retried(error) else 2,
-            )
+            what = f"error: {_one_line(error)}{moved}"
+            code = 4 if changed or can_be_retried(error) else 2
         else:  # a trace would end with 1, which says that the result was refused
             text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            what, code = f"error: a defect of recdf: {text} (-v shows where)", 2
+            what = f"error: a defect of recdf: {text} (-v shows where)"
+            code = 2
     if what:
         complain(f"recdf {given.command}: {what}")
     return code
@@ -295,7 +296,8 @@ PASSING = {
 
 def outputs_of(given: Namespace) -> list[Path]:
     """Return the files that the run of a command may write into --out."""
-    out, names = getattr(given, "out", None), getattr(given, "writes", None)
+    out = getattr(given, "out", None)
+    names = getattr(given, "writes", None)
     if out is None:
         return []
     return [out] if names is None else [out / name for name in names]
@@ -381,7 +383,8 @@ class RunRecord:
 
     def _place(self) -> tuple[Path, list[str]]:
         """Return the path of the record, and the files of the result."""
-        out, command = self.out, self.given.command
+        out = self.out
+        command = self.given.command
         if out is None or not (os.path.isdir(out) or hasattr(self.given, "writes")):
             return Path(f"{out}.{RECORD}"), [] if out is None else [str(out)]
         other = command
@@ -430,7 +433,8 @@ def _state(path: str) -> tuple[int, int] | None:
 def _file_record(path: str) -> dict[str, Any]:
     """Return size and SHA-256 of a file; of a large one, the digest is that of blocks at equal
     distances."""
-    size, digest = os.path.getsize(path), hashlib.sha256()
+    size = os.path.getsize(path)
+    digest = hashlib.sha256()
     whole = size <= HASHED_AT_ONCE * MOST_BLOCKS
     starts = np.linspace(0, size - HASHED_AT_ONCE, MOST_BLOCKS).astype(int)
     with open(path, "rb") as file:

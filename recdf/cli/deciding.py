@@ -91,7 +91,8 @@ def _compare(given: Namespace, options: Given) -> Reply:
         bounds=as_bounds(given.bounds),
         **options,
     )
-    least, most = table["n_users"].min(), table["n_users"].max()
+    least = table["n_users"].min()
+    most = table["n_users"].max()
     n = amount(most, "user") if least == most else f"{least:,} to {amount(most, 'user')}"
     head = f"{n}, test {table['test'].iloc[0]}, p {adjustment(table).words}\n"
     lines = [head, compact(table), *compared_labels(table), *warning_sentences(table)]
@@ -371,10 +372,8 @@ def sides_of_folders(
     sides = []
     for (role, flag), folder in zip(flags.items(), folders, strict=True):
         result = read_parquet(folder)
-        by, rows = (
-            result.spec["by"],
-            _rows_of_named(given, flag, result.per_user, result.spec["by"]),
-        )
+        by = result.spec["by"]
+        rows = _rows_of_named(given, flag, result.per_user, result.spec["by"])
         if by and (models := rows[by[0]].unique().tolist())[1:]:
             several = f"{folder} has several {by[0]}s ({', '.join(map(str, models))})"
             raise OptionError(f"{several}; name one: {as_flag(flag)}")

@@ -105,7 +105,8 @@ def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) 
             if len(names) != 1:
                 said = f"--expect {text} is about the values of one column; pass --by COLUMN"
                 raise OptionError(said)
-            there, wanted = _counts(data, "pred", names[0]).index, pd.Index(models[1].split(","))
+            there = _counts(data, "pred", names[0]).index
+            wanted = pd.Index(models[1].split(","))
             _refuse_others(given, "pred", names[0], wanted, there, f"--expect {text}")
             continue
         found = EXPECTED_ROWS.fullmatch(text)
@@ -345,7 +346,8 @@ def read_frames_of(
 def _say_read(given: Namespace, paths: Mapping[str, str]) -> None:
     """Say with -v what was read, in the same words whether the files are streamed or not."""
     for name, of in given.files.items():
-        n_files, n_rows = amount(of["files"], "file"), amount(of["rows"], "row")
+        n_files = amount(of["files"], "file")
+        n_rows = amount(of["rows"], "row")
         verbose(given, f"read --{name} {paths[name]}: {n_files}, {n_rows}")
 
 

@@ -138,7 +138,8 @@ def _plan(given: Namespace, options: Given) -> Reply:
         )
     else:
         if given.how is not None:
-            keys, used = keys[:1], [name for spec in specs.values() for name in as_columns(spec)]
+            keys = keys[:1]
+            used = [name for spec in specs.values() for name in as_columns(spec)]
             users = roll_up(users, keys, dict.fromkeys(used, given.how))
         elif "cluster" not in options and users.duplicated(keys[:1]).any():
             raise OptionError(
@@ -205,7 +206,8 @@ def _diff(given: Namespace, options: Given) -> Reply:
 
 
 def _ope(given: Namespace, options: Given) -> Reply:
-    on, by = options.get("on") or ["user_id", "item_id"], as_columns(options.get("by"))
+    on = options.get("on") or ["user_id", "item_id"]
+    by = as_columns(options.get("by"))
     keys = [*on, *as_columns(options.get("cluster", "user_id"))]
     keys += as_columns(options.get("slate_col"))
     paths = given_files(given, "log", "pred")
@@ -304,16 +306,20 @@ next: recdf evaluate --true {true} --pred {pred} {flags} -m hits@10 ndcg@10"""
 
 
 def _past(given: Namespace, options: Given) -> Reply:
-    tests, said = past_tests(given.results), []
+    tests = past_tests(given.results)
+    said = []
     tables = {"runs": past_runs(given.results)}
     if not len(tests) or given.metric or "since" in options:  # the results of a job
         asked = taken_by(History, options)
         if given.users is not None:
             asked |= read_files({"users": given.users}, ["user_id"], [])
-        history, how = History(given.results, **asked), taken_by(History.changes, options)
-        changes, drift = history.changes(given.metric, **how), history.drift(**how)
+        history = History(given.results, **asked)
+        how = taken_by(History.changes, options)
+        changes = history.changes(given.metric, **how)
+        drift = history.drift(**how)
         gaps = history.gaps(**taken_by(History.gaps, options))
-        said, numbers = [history.headline], ("level", "could_see", "changed", "before", "after")
+        said = [history.headline]
+        numbers = ("level", "could_see", "changed", "before", "after")
         for table in (changes, drift):
             names = [*table.columns[: table.columns.get_loc("n_runs")], *numbers, "verdict"]
             said.append(brief_text(table.drop(columns="remarks"), names))

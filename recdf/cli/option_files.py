@@ -52,7 +52,8 @@ def with_files(
     add_arguments(files, {"--config FILE": "", "--project FILE": ""})
     of_files, typed = files.parse_known_args(argv[at:])
     job = of_files.config
-    parser, own = commands[command], _keys_and_actions(commands[command])
+    parser = commands[command]
+    own = _keys_and_actions(commands[command])
     words: dict[str, list[str]] = {}  # by the name of the argument; the file taken first wins
 
     def take(
@@ -99,7 +100,8 @@ def with_files(
 
     if job is not None:
         take(f"--config {job}", _keys_of_job(job, command, commands))
-    of_job, project = {*words}, None
+    of_job = {*words}
+    project = None
     if not {"--no-project", "-h", "--help"} & {*typed, *words.get("no_project", [])}:
         project = _project(of_files.project)
     if project is not None:
@@ -182,7 +184,8 @@ def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
         if (keys := _keys_of_project(found)) is None:
             raise OptionError(f"--project {named} has no table [tool.recdf]")
         return found, keys
-    home, here = Path(os.path.realpath(os.path.expanduser("~"))), Path(os.curdir)
+    home = Path(os.path.realpath(os.path.expanduser("~")))
+    here = Path(os.curdir)
     with suppress(FileNotFoundError):  # the current folder was removed
         here = Path.cwd()
     for folder in (here, *here.parents):

@@ -92,7 +92,9 @@ def label(argument: str, text: str | None, values: pd.Series) -> Any:
 def given_for_models(given: Namespace, result: Evaluation | None) -> Given:
     """Return what a leaderboard and a report are told of the models of a result: the baseline,
     segments, cheap labels and bounds."""
-    by, baseline, segments = [] if result is None else result.spec["by"], given.baseline, None
+    by = [] if result is None else result.spec["by"]
+    baseline = given.baseline
+    segments = None
     if result is not None and len(by) == 1:
         baseline = label("baseline", baseline, result.summary[by[0]])
     if given.segments is not None and result is None:

@@ -150,7 +150,8 @@ def _values_without(
         stay = population_within(matched, part, call.options)
         return {name: np.where(stay, one, np.nan) for name, one in values_of(part, call).items()}
     if role == "pred" and key != "pred_unknown":
-        true, pred = frames["true"], frames["pred"][~where]
+        true = frames["true"]
+        pred = frames["pred"][~where]
         if key == "pred_in_train":
             true = true[~marks["true_in_train"][1]]
         lists = frames["lists"][[*matched.by.columns, *matched.keys.columns]]
@@ -169,12 +170,16 @@ def _values_without(
 def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.DataFrame:
     """Return the levels beside each metric, and add what is below chance, at popularity or at its
     ceiling."""
-    rows, weight, units = [], asked.call.options.weight_name, [asked.keys[0]]
+    rows = []
+    weight = asked.call.options.weight_name
+    units = [asked.keys[0]]
     for by, mine in asked.rows_by(lists).items():
-        own, n = lists[mine], mine.sum()
+        own = lists[mine]
+        n = mine.sum()
         weights = None if weight is None else own[weight].to_numpy(float)
         for request, metric in zip(asked.call.requests, asked.call.columns, strict=True):
-            value, said = asked.mean(own, metric), []
+            value = asked.mean(own, metric)
+            said = []
             row: dict[str, Any] = {"by": by} if asked.call.options.by else {}
             row |= {"metric": metric, "n": n, "value": value}
             sign = -1 if request.better == "smaller" else 1
@@ -237,7 +242,8 @@ def _add_leaks(
             if not len(rows):
                 continue
             severity, finding, effect = KNOWN[key]
-            words, both = [], {}
+            words = []
+            both = {}
             for label, mine in apart.items() if by not in apart else [("", apart[by])]:
                 both = {
                     one: [asked.mean(lists[mine], f"{one}{end}") for end in ("", f" without {key}")]
@@ -261,7 +267,8 @@ def _add_leaks(
             effect = effect if key == "pred_cold" else "; ".join([effect, *words])
             ranges = {one: [None if np.isnan(x) else x for x in two] for one, two in both.items()}
             names = [one for one in (*asked.keys, item) if one in frames[role]]
-            some, n = row_objects(frames[role][names].take(rows[:5])), np.count_nonzero(of & own)
+            some = row_objects(frames[role][names].take(rows[:5]))
+            n = np.count_nonzero(of & own)
             about = key, finding, severity, len(rows), n, some, effect, by, json.dumps(ranges)
             found.about(first, *both[first], *about)
 

@@ -107,12 +107,14 @@ class ListFindings(Findings):
         What is true of a list whatever was recommended is said `once`. An effect that depends on
         the lists is a function of them; it returns its words and the ranges of metrics.
         """
-        of, parts = self.matched.n_pred > 0 if of is None else of, list(parts_by(self.matched))
+        of = self.matched.n_pred > 0 if of is None else of
+        parts = list(parts_by(self.matched))
         for name, own in [("", parts[0][1])] if once else parts:
             found = where & own
             if found.any() or self.parts:
                 words, ranges = (effect, "") if isinstance(effect, str) else effect(own)
-                some, n_of = labels_where(self.matched, found), (of & own).sum()
+                some = labels_where(self.matched, found)
+                n_of = (of & own).sum()
                 self.add(code, finding, severity, found.sum(), n_of, some, words, name, ranges)
 
 
@@ -165,7 +167,8 @@ def check_ids(found: ListFindings, data: Data) -> dict[str, IdColumn] | None:
         if true_ids is None or pred_ids is None or not comparable:
             comparable = False
             continue
-        pair, keys = (true_ids, pred_ids), list(of_pred.values())
+        pair = (true_ids, pred_ids)
+        keys = list(of_pred.values())
         of_pred[name] = pred_ids
         effect = "no row can ever match: every metric would be 0"
         comparable = _can_match(
@@ -183,7 +186,8 @@ def check_side(
 ) -> bool:
     """Report ids of a side table that are null or can never equal those of `pred`; False if none
     can be looked up."""
-    usable, effect = True, f"no row of {role} can ever match"
+    usable = True
+    effect = f"no row of {role} can ever match"
     for name in names:
         ids = read_checked_ids(found, column(frame, name, role), role)
         usable &= ids is not None and _can_match(
@@ -195,7 +199,8 @@ def check_side(
 def read_checked_ids(found: ListFindings, series: pd.Series, role: str) -> IdColumn | None:
     """Read the ids of a column and report nulls; if its values cannot be ids, report that and
     return None."""
-    where, n = f"{role}[{series.name!r}]", len(series)
+    where = f"{role}[{series.name!r}]"
+    n = len(series)
     try:
         ids = read_ids(series, where)
     except IdTypeError as error:
@@ -204,7 +209,8 @@ def read_checked_ids(found: ListFindings, series: pd.Series, role: str) -> IdCol
         return None
     if ids.null is not None:
         effect = "" if role == "items" else '; ⟦+null_keys="drop"⟧ leaves these rows out'
-        effect, what = f"evaluate raises{effect}", f"null ids in {role}"
+        effect = f"evaluate raises{effect}"
+        what = f"null ids in {role}"
         found.of_rows("null_ids", what, "error", ids.null, where, effect, role)
     return ids
 
@@ -238,7 +244,8 @@ def _check_common(
 ) -> bool:
     """Report ids of `true` that `pred` does not have, ids that only look different, and
     recommenders none of whose rows has an id of `true`; False if nothing is in common."""
-    codes, n = encode(pair), len(pair[0])
+    codes = encode(pair)
+    n = len(pair[0])
     there = np.zeros((2, codes.n + 1), bool)
     for flags, code in zip(there, codes.codes, strict=True):
         flags[code] = True
@@ -248,12 +255,14 @@ def _check_common(
         _check_look_alikes(found, what, codes.labels, own, (there & ~common)[:, :-1])
     if not common.any():
         true, pred = (ids.show(np.arange(min(2, len(ids)))) for ids in pair)
-        both, effect = f"true {true}, pred {pred}", "every list scores 0"
+        both = f"true {true}, pred {pred}"
+        effect = "every list scores 0"
         found.add("nothing_in_common", f"no {what} in common", "error", n, n, both, effect)
         return False
     lost = ~common[own] & (own >= 0)
     if what == "item" and lost.sum() > FEW_ITEMS_IN_COMMON * n:
-        some, share = pair[0].show(np.flatnonzero(lost)[:5]), f"{1 - lost.sum() / n:.3g}"
+        some = pair[0].show(np.flatnonzero(lost)[:5])
+        share = f"{1 - lost.sum() / n:.3g}"
         words = "relevant items that nobody was recommended"
         effect = f"recall cannot pass {share} of the rows of true"
         found.of_rows("never_recommended", words, "info", lost, some, effect)
@@ -263,7 +272,8 @@ def _check_common(
     for place in np.flatnonzero(silent).tolist():
         (values,) = row_objects(labels.iloc[[place]])
         effect = f"every list of {', '.join(map(str, labels.columns))} = {values!r} scores 0"
-        count, words = np.count_nonzero(recommender == place), f"no {what} in common"
+        count = np.count_nonzero(recommender == place)
+        words = f"no {what} in common"
         size = len(recommender)
         found.add("nothing_in_common", words, "error", count, size, [values], effect, names[place])
     return True
@@ -299,13 +309,16 @@ def _check_look_alikes(
 def check_numbers(found: ListFindings, data: Data) -> None:
     """Report null and infinite scores or ranks, relevances, and propensities and weights of lists
     that are none."""
-    name, what = data.order["column"], data.order["by"]
+    name = data.order["column"]
+    what = data.order["by"]
     if name is not None:
         where = f"pred[{name!r}]"
         number = read_numbers(column(data.pred, name, "pred"), where).astype(float)
-        null, effect = np.isnan(number), 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
+        null = np.isnan(number)
+        effect = 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
         found.of_rows("null_order", f"null {what}s", "error", null, where, effect)
-        infinite, effect = np.isinf(number), "they rank before or after all others"
+        infinite = np.isinf(number)
+        effect = "they rank before or after all others"
         found.of_rows("infinite_order", f"infinite {what}s", "warning", infinite, where, effect)
         found.refused_numbers |= bool(null.all())
     _check_relevance(found, data)
@@ -313,7 +326,8 @@ def check_numbers(found: ListFindings, data: Data) -> None:
         must = "finite numbers, at least 0"
         if broken.rule.of == "propensity":
             must = "probabilities, above 0 and at most 1"
-        effect, some = f"evaluate raises; {broken.where} must hold {must}", list(broken.some[:5])
+        effect = f"evaluate raises; {broken.where} must hold {must}"
+        some = list(broken.some[:5])
         found.of_rows("bad_column", broken.rule.breaks, "error", broken.rows, some, effect)
 
 
@@ -326,8 +340,10 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
             _check_unused_labels(found, data)
         return
     gain = read_relevance(data.true, name, data.options)
-    bad, n = ~np.isfinite(gain) | (gain < 0), len(gain)
-    words, some = "negative, null or infinite relevance", gain[bad][:5].tolist()
+    bad = ~np.isfinite(gain) | (gain < 0)
+    n = len(gain)
+    words = "negative, null or infinite relevance"
+    some = gain[bad][:5].tolist()
     found.of_rows("bad_relevance", words, "error", bad, some, "evaluate raises")
     found.refused_numbers |= bad.any()
     if found.parts or bad.any() or n < 2:
@@ -336,8 +352,10 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
         severity: Severity = "warning"
         effect = "nothing is relevant: recall and ndcg are undefined"
         if gain[0] > 0:
-            severity, effect = "info", "relevance has no grades"
-        words, some = "constant relevance", [float(gain[0])]
+            severity = "info"
+            effect = "relevance has no grades"
+        words = "constant relevance"
+        some = [float(gain[0])]
         found.add("constant_relevance", words, severity, n, n, some, effect)
     elif gain.min() > 0:
         effect = (
@@ -373,9 +391,11 @@ def _check_unused_labels(found: ListFindings, data: Data) -> None:
 def check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[Any, int]) -> None:
     """Report columns of numbers in `pred`, which may be scores, where the order of the rows
     decides."""
-    used, n = {*data.pair, *data.by, data.options.value_col}, len(data.pred)
+    used = {*data.pair, *data.by, data.options.value_col}
+    n = len(data.pred)
     for name in data.pred.columns:
-        series, likely = data.pred[name], bool(disordered.get(name))
+        series = data.pred[name]
+        likely = bool(disordered.get(name))
         floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
         if name in used or not (likely or floats):
             continue
@@ -393,7 +413,9 @@ def check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[An
 def check_lists(found: ListFindings, data: Data, matched: Matched) -> None:
     """Add the findings about lists: repeated rows, users of one frame alone, and lengths."""
     _check_duplicates(found, data, matched)
-    k, judged, served = data.k, matched.true_list >= 0, matched.n_pred > 0
+    k = data.k
+    judged = matched.true_list >= 0
+    served = matched.n_pred > 0
     found.lists(
         "no_recommendations",
         "lists without recommendations",
@@ -448,7 +470,8 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
         count = matched.counts.get(f"{role}_duplicates", 0)
         if not count and not found.parts:
             continue
-        rows, repeated = frame[names], np.full(len(frame), count > 0)
+        rows = frame[names]
+        repeated = np.full(len(frame), count > 0)
         if count and data.options.judged_only:  # other rows are dropped as well
             repeated = rows.duplicated().to_numpy()
         elif count:
@@ -499,7 +522,8 @@ def check_sampled(found: ListFindings, matched: Matched) -> None:
                 "correct lists of one relevant item with "
                 f"rd.diagnostics.sampled_values(metric, n_items=..., n_sampled={usual})"
             )
-            some, words = labels_where(matched, alike), "candidates look sampled"
+            some = labels_where(matched, alike)
+            words = "candidates look sampled"
             found.add("sampled", words, "warning", alike.sum(), n, some, effect, name)
 
 
@@ -542,7 +566,8 @@ def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
     """Report items among the first k, and relevant items of `true`, that the log already has for
     the user."""
     plain = of_pairs(data.options, users="both")
-    name, true = relevance_source(data.true, data.options), data.true
+    name = relevance_source(data.true, data.options)
+    true = data.true
     if name is not None:
         true = true[gains(read_relevance(true, name, data.options), data.options) > 0]
     for code, frame, k, options, what, effect in (
@@ -569,9 +594,11 @@ def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
             suppress(EmptyPopulationError),
             matched_quietly(Call(options), log[data.pair], frame) as known,
         ):
-            seen, shown = known.at(k).n_hits, known.at(k).n_shown
+            seen = known.at(k).n_hits
+            shown = known.at(k).n_shown
             for by, own in parts_by(known):
-                n, n_seen = shown[own].sum(), seen[own].sum()
+                n = shown[own].sum()
+                n_seen = seen[own].sum()
                 words = f"{what} already in the log"
                 severity: Severity = "warning" if n_seen > MANY_SEEN * n else "info"
                 some = labels_where(known, own & (seen > 0))

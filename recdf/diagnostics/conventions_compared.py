@@ -129,15 +129,18 @@ def compare_conventions(
     with ExitStack() as stack, Progress(len(requests), "compare_conventions") as progress:
         measure = _Measure((true, pred), options, sides, stack)
         for request in requests:
-            metric, at = request.metric.name, k if request.k is None else request.k
-            base, start = None, np.nan
+            metric = request.metric.name
+            at = k if request.k is None else request.k
+            base = None
+            start = np.nan
             for record in records:
                 if metric not in record.metrics:
                     continue
                 try:
                     value, n, n_undefined = measure(metric, at, record)
                     if base is None:
-                        base, start = record, value
+                        base = record
+                        start = value
                     rule = _rule(measure, metric, at, base, record, start, value)
                 except REFUSALS as error:
                     value, n, n_undefined, rule = np.nan, 0, measure.n_lists(record), str(error)
@@ -163,7 +166,8 @@ class _Measure:
     def __call__(self, metric: str, k: int, record: Convention) -> tuple[float, int, int]:
         arguments = {**self.given, "like": record}
         options = Options(**arguments)
-        request, key = find(metric).request({}, k, options), self._key(record)
+        request = find(metric).request({}, k, options)
+        key = self._key(record)
         if request.per == "item":  # one number for all lists
             table = evaluate(*self.frames, metric, k, **{**self.sides, **arguments}).summary
             return table[["value", "n", "n_undefined"]].to_numpy(float)[0]
@@ -222,7 +226,8 @@ def _single_changes(
         if base.options.get(name) != other.options.get(name):
             value = other.options.get(name, getattr(defaults, name))
             changes.append((f"{name}={value}", {"options": {**base.options, name: value}}))
-    ours, theirs = base.metrics[metric], other.metrics[metric]
+    ours = base.metrics[metric]
+    theirs = other.metrics[metric]
     for name in sorted({*ours, *theirs}):
         default = find(metric).defaults[name]
         value = theirs.get(name, default)

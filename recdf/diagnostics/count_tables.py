@@ -104,18 +104,19 @@ def hit_table(
     1     ann       x     2  False   0.0
     """
     call, frame = _call(hit_table, pred, items, exclude, options)
-    k, item_col, names = check_k(k), call.options.item_col, as_columns(carry)
+    k = check_k(k)
+    item_col = call.options.item_col
+    names = as_columns(carry)
     with call.match(true, frame) as matched:
-        labels, own = (
-            [*matched.by.columns, *matched.keys.columns, item_col],
-            ["rank", "hit", "gain"],
-        )
+        labels = [*matched.by.columns, *matched.keys.columns, item_col]
+        own = ["rank", "hit", "gain"]
         _refuse_names(labels, [*own, "value"])
         own += [] if matched.values is None else ["value"]
         _refuse_names(names, [*labels, *own])
         lists = matched.at(k)
         places = spans(matched.start, lists.n_shown)
-        rows, of_list = matched.rows(places), run_of(lists.n_shown)
+        rows = matched.rows(places)
+        of_list = run_of(lists.n_shown)
         table = label_frame(matched).take(of_list).reset_index(drop=True)
         table[item_col] = frame[item_col].take(rows).array
         table["rank"] = places - matched.start[of_list] + 1
@@ -137,13 +138,17 @@ def _with_missed(
 ) -> pd.DataFrame:
     """Add the relevant rows of `true` that no recommended row of their list has found, after the
     rows of the list."""
-    lists, rows_of = matched.at(k), matched.true_lists
+    lists = matched.at(k)
+    rows_of = matched.true_lists
     known = np.maximum(matched.true_list, 0)
     n = np.where(matched.true_list >= 0, rows_of.n_relevant[known], 0)
-    places, of_list = spans(rows_of.start[:-1][known], n), run_of(n)
-    found, size = lists.hits, len(rows_of.gain)
+    places = spans(rows_of.start[:-1][known], n)
+    of_list = run_of(n)
+    found = lists.hits
+    size = len(rows_of.gain)
     lost = ~np.isin(of_list * size + places, found.list * size + found.true_place)
-    places, of_list = places[lost], of_list[lost]
+    places = places[lost]
+    of_list = of_list[lost]
     more = label_frame(matched).take(of_list).reset_index(drop=True)
     more[item_col] = truth[item_col].take(rows_of.rows(places)).array
     more["hit"], more["gain"] = False, rows_of.gain[places]
@@ -206,16 +211,22 @@ def position_table(
     1     2      1     0
     """
     call, frame = _call(position_table, pred, None, exclude, options)
-    k, name = check_k(k), position_col or "rank"
+    k = check_k(k)
+    name = position_col or "rank"
     with call.match(true, frame) as matched:
-        lists, n_by = matched.at(k), len(matched.by)
-        places, of_list = spans(matched.start, lists.n_shown), run_of(lists.n_shown)
-        at, values = places - matched.start[of_list] + 1, np.arange(1, k + 1)
+        lists = matched.at(k)
+        n_by = len(matched.by)
+        places = spans(matched.start, lists.n_shown)
+        of_list = run_of(lists.n_shown)
+        at = places - matched.start[of_list] + 1
+        values = np.arange(1, k + 1)
         if position_col is not None:
             positions = read_numbers(column(frame, position_col, "pred"), f"pred[{position_col!r}]")
             at = positions[matched.rows(places)]
             known = ~np.isnan(at)  # a row without a position is left out
-            places, of_list, at = places[known], of_list[known], at[known]
+            places = places[known]
+            of_list = of_list[known]
+            at = at[known]
             values = np.unique(at)
             if (values == np.floor(values)).all():
                 values = values.astype(np.int64)
@@ -282,12 +293,14 @@ def exposure_table(
     2       c      0  0.000            0     0.000
     """
     call, frame = _call(exposure_table, pred, items, exclude, options)
-    k, item_col = None if k is None else check_k(k), call.options.item_col
+    k = None if k is None else check_k(k)
+    item_col = call.options.item_col
     with call.match(true, frame) as matched:
         names = ["shown", "first_shown", "share", "exposure"]
         _refuse_names([*matched.by.columns, item_col], names)
         lists = matched.at(k)
-        labels, codes = [], np.empty(0, np.int32)
+        labels = []
+        codes = np.empty(0, np.int32)
         if matched.sides.has("items"):
             catalogue = matched.sides.items
             codes = catalogue.codes
@@ -298,7 +311,8 @@ def exposure_table(
             place = first_rows(matched.item, matched.n_items)
             labels.append(frame[item_col].take(matched.rows(place[others])))
         codes = np.concatenate([codes, others])
-        ids, parts = pd.concat(labels, ignore_index=True), []
+        ids = pd.concat(labels, ignore_index=True)
+        parts = []
         for by in range(len(matched.by)):
             counts = ListCounts(lists, by)
             part = matched.by.take(np.full(len(codes), by)).reset_index(drop=True)

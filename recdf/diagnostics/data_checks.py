@@ -113,15 +113,18 @@ def check(
     frames = {
         role: as_frame(one, role, shared.user_col, shared.item_col) for role, one in given.items()
     }
-    data, found = Data(**frames, k=k, options=shared), ListFindings()
+    data = Data(**frames, k=k, options=shared)
+    found = ListFindings()
     for role, frame in frames.items():
         check_empty(found, role, frame)
-    hints, n_true = hints_of(data.true, data.pred, shared), len(data.true)
+    hints = hints_of(data.true, data.pred, shared)
+    n_true = len(data.true)
     effect = (
         "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of "
         "the same value"
     )
-    n, of_by = len(hints.true_by), hints.true_by
+    n = len(hints.true_by)
+    of_by = hints.true_by
     found.add("by_in_true", "true has columns of by", "warning", n, 0, of_by, effect)
     effect = (
         "true comes first, then pred; ⟦+score_col=False⟧ says that the rows of pred are in order"
@@ -213,15 +216,15 @@ TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
     """Add the findings about the order of `pred`."""
-    level, by, pred = matched.tie_level, data.order["by"], data.pred
+    level = matched.tie_level
+    by = data.order["by"]
+    pred = data.pred
     several = "pred_duplicates" not in matched.counts
     if level is None and found.parts and by != "row":  # no two places are tied here
         level = np.arange(len(matched.item))
     if level is not None and by == "rank":
-        repeats, before = (
-            _lists_where(matched, _tied(matched)),
-            "lists of several recommenders may be one list here; ",
-        )
+        repeats = _lists_where(matched, _tied(matched))
+        before = "lists of several recommenders may be one list here; "
         ties = before + ASK_A_SAMPLE if found.parts else _tie_ranges(matched, data.k, before)
         what = "ranks repeat within a list; is ⟦+by=⟧ missing?"
         found.lists("repeated_ranks", what, "warning", repeats, ties)
@@ -255,8 +258,10 @@ def check_doubts(found: Findings, overlap: Overlap) -> None:
 
 def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.ndarray) -> None:
     """Report equal scores: in a whole list, across rank k, or elsewhere."""
-    k, served = data.k, np.flatnonzero(matched.n_pred > 0)
-    start, length = matched.start[served], matched.n_pred[served]
+    k = data.k
+    served = np.flatnonzero(matched.n_pred > 0)
+    start = matched.start[served]
+    length = matched.n_pred[served]
     constant, across = np.zeros((2, len(matched)), bool)
     constant[served] = (length > 1) & (level[start] == level[start + length - 1])
     effect = "their order is the order of item ids, or of rows: it says nothing"
@@ -289,7 +294,9 @@ def _check_other_order(
     found: ListFindings, matched: Matched, other: str, number: np.ndarray
 ) -> None:
     """Report scores that are all equal, and scores and ranks that contradict each other."""
-    several, before, after = matched.n_pred > 1, number[:-1], number[1:]
+    several = matched.n_pred > 1
+    before = number[:-1]
+    after = number[1:]
     if other == "score" and several.any() and not _lists_where(matched, before != after).any():
         effect = "rank decides; by these scores, as other tools order, every list is one tie"
         found.lists("constant_scores", "constant scores", "info", several, effect)
@@ -306,7 +313,8 @@ def _check_other_order(
 def _check_rows_beside_scores(found: ListFindings, matched: Matched, n_rows: int) -> None:
     """Report lists whose rows have another order than their scores, if the rows of each list stand
     together."""
-    rows, of_row = matched.rows(np.arange(len(matched.item))), np.full(n_rows, -1)
+    rows = matched.rows(np.arange(len(matched.item)))
+    of_row = np.full(n_rows, -1)
     of_row[rows] = list_of_places(matched)
     of_row = of_row[of_row >= 0]
     if np.count_nonzero(np.diff(of_row)) + 1 > np.count_nonzero(matched.n_pred):
@@ -317,7 +325,8 @@ def _check_rows_beside_scores(found: ListFindings, matched: Matched, n_rows: int
         "the score decides; if the rows were in the right order, smaller scores are better: pass "
         "⟦+rank_col=⟧"
     )
-    what, severity = "row order that contradicts the scores", _severity(upside_down, matched)
+    what = "row order that contradicts the scores"
+    severity = _severity(upside_down, matched)
     found.lists("rows_against_scores", what, severity, against, effect)
 
 
@@ -340,7 +349,8 @@ def list_of_places(matched: Matched) -> np.ndarray:
 
 def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:
     """Return the lists in which a step from one place to the next is flagged."""
-    of_place, flagged = list_of_places(matched), np.zeros(len(matched), bool)
+    of_place = list_of_places(matched)
+    flagged = np.zeros(len(matched), bool)
     flagged[of_place[1:][step & (of_place[1:] == of_place[:-1])]] = True
     return flagged
 
@@ -362,7 +372,9 @@ def _tie_ranges(
     values = cache(lambda name: _in_both_orders(matched, name, k))
 
     def ranges_of(own: np.ndarray) -> tuple[str, str]:
-        evaluated, words, ranges = own & (matched.true_list >= 0), [], {}
+        evaluated = own & (matched.true_list >= 0)
+        words = []
+        ranges = {}
         for name in TIE_METRICS:
             low, high = (mean(case[evaluated]) for case in values(name))
             if high - low > 1e-12:
@@ -378,12 +390,16 @@ def _tie_ranges(
 def _in_both_orders(matched: Matched, name: str, k: int) -> list[np.ndarray]:
     """Return the values of a metric with the relevant items of every tie last, and with them
     first."""
-    level, judged, options = matched.tie_level, matched.judged, Options()
+    level = matched.tie_level
+    judged = matched.judged
+    options = Options()
     assert level is not None
-    own, begin = level[judged.place], matched.start[judged.list]
+    own = level[judged.place]
+    begin = matched.start[judged.list]
     top, bottom = (np.searchsorted(level, own, side) - begin for side in ("left", "right"))
     better = pd.Series(judged.gain).groupby(own).rank("first", ascending=False).to_numpy(np.int64)
-    request, cases = find(name).request({}, k, options), []
+    request = find(name).request({}, k, options)
+    cases = []
     for rank in (bottom + 1 - better, top + better):
         order = np.lexsort((rank, judged.list))
         arrays = judged.list, rank, judged.gain, judged.place, judged.true_place
@@ -423,7 +439,8 @@ def findings_of_users(
     by_values: pd.DataFrame | None,
 ) -> ListFindings:
     """Return what is unusual in the rows of some users; the findings of several parts add up."""
-    data, found = Data(frames["true"], frames["pred"], k, options), ListFindings(parts=True)
+    data = Data(frames["true"], frames["pred"], k, options)
+    found = ListFindings(parts=True)
     for role, frame in frames.items():
         check_empty(found, role, frame)
         found.add(ROWS, "rows", "info", 0, len(frame), "", "", frame=role)
@@ -513,14 +530,17 @@ def data_profile(
     4               judged    0.5
     """
     call = Call.from_arguments(data_profile, {**options, "items": items, "users": "all"})
-    item_col, score_col = call.options.item_col, call.options.score_col
+    item_col = call.options.item_col
+    score_col = call.options.score_col
     score_col = "score" if score_col in (None, False) else score_col
     frame = as_frame(pred, "pred", call.options.user_col, item_col)
     with call.match(true, frame) as matched:
         n_models = len(matched.by)
         names = row_names(matched.by)
-        n_places, place_list = len(matched.item), list_of_places(matched)
-        model, shown = matched.list_by[place_list], matched.n_pred > 0
+        n_places = len(matched.item)
+        place_list = list_of_places(matched)
+        model = matched.list_by[place_list]
+        shown = matched.n_pred > 0
         in_true = matched.true_list >= 0
         known_rows = in_true[place_list]
         is_judged = np.zeros(n_places, bool)

@@ -355,7 +355,8 @@ def read_side(role: str, given: Any, names: Collection[str] | None = None) -> Si
     """
     if isinstance(given, str | os.PathLike):
         given = read_parquet(given)
-    per_user, spec = getattr(given, "per_user", given), getattr(given, "spec", None)
+    per_user = getattr(given, "per_user", given)
+    spec = getattr(given, "spec", None)
     if names is not None and engine_of(per_user) is not None:
         known = spec or {}
         of_lists = {*known.get("by", []), *known.get("user_col", []), "user_id"}
@@ -572,7 +573,9 @@ def _segment_of_lists(runs: ModelRows, name: str) -> tuple[Codes, Any]:
         raise error.within(after=how) from None
     codes, labels = label_codes(pd.concat(read), repr(name), sort=True)
     some = codes >= 0  # a side without recommendations carries nothing
-    codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
+    codes = codes[some]
+    cell = runs.place[some] % runs.n_cells
+    of_cell = np.full(runs.n_cells, -1)
     of_cell[cell] = codes
     unlike = distinct(cell[of_cell[cell] != codes])
     if len(unlike):

@@ -300,7 +300,8 @@ def gate(
         _gate_row(*place, runs, settings) for place in places_of_budgets(read, runs, as_columns(by))
     ]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
-    table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
+    table = pd.DataFrame(rows)
+    differs = bool(checks["found"].isin(DOUBTFUL).any())
     p_fail = table["p_fail"].where(table["effect"] == UNDECIDED).to_numpy()
     table.insert(list(table.columns).index("p_fail") + 1, "p_fail_adj", adjust(p_fail, correction))
     judged = _judged(runs, settings)
@@ -334,8 +335,10 @@ def _gate_row(
     settings: _Settings,
 ) -> dict[str, Any]:
     """One row of numbers; what may not be decided says why in `reason`."""
-    better, gated = settings.better[budget.metric], not math.isnan(budget.allowed)
-    table, definition = runs.table(budget.metric), settings.definitions[budget.metric]
+    better = settings.better[budget.metric]
+    gated = not math.isnan(budget.allowed)
+    table = runs.table(budget.metric)
+    definition = settings.definitions[budget.metric]
     values = bounds_of(budget.metric, settings.declared, table, definition=definition)
     worst = math.nan  # what a list without a value counts as
     if values is not None:
@@ -344,7 +347,8 @@ def _gate_row(
         worst = 0.0
     both, lacks = _both_sides(table, lists, worst)
     n_only_baseline, n_only_candidate = lacks.sum(axis=1)
-    mean_candidate, mean_baseline = runs.mean(both[0]), runs.mean(both[1])
+    mean_candidate = runs.mean(both[0])
+    mean_baseline = runs.mean(both[1])
     change = _change_of_units(both, budget, values, better, runs, settings)
     labelled = {}
     if all(cheap_column(budget.metric) in frame.columns for _, frame in runs.parts):
@@ -407,7 +411,8 @@ def _gate_row(
         row["unseen_weight"] = _unseen_weight(segment, value, most, settings)
         if math.isnan(row["unseen_weight"]):
             row["holds_for"] = f"users with up to {of_weight if settings.weight else of_lists}"
-    few, no_share = change.n < settings.min_lists, budget.relative and not mean_baseline > 0
+    few = change.n < settings.min_lists
+    no_share = budget.relative and not mean_baseline > 0
     reasons = {
         f"fewer than {amount(settings.min_lists, 'user')}": few,
         "the mean of the baseline is not above 0, so that no share of it is a budget": no_share,
@@ -485,7 +490,8 @@ def _change_of_units(
     """Return the units of both sides, ready to be tested."""
     (gain, weight), (of_base, _) = (runs.unit_sums(one) for one in (both[0] - both[1], both[1]))
     weight = np.ones(len(gain)) if weight is None else weight
-    smaller, there = better == "smaller", weight > 0
+    smaller = better == "smaller"
+    there = weight > 0
     low, high = values or seen_bounds(both)
     allowed = 0.0 if math.isnan(budget.allowed) else budget.allowed * (-1 if smaller else 1)
     return Change(
@@ -516,7 +522,8 @@ def _judged(runs: ModelRows, settings: _Settings) -> dict[str, str]:
         if str(one).startswith("judged") and one in base_frame.columns
     ]:
         own, base = both = runs.table(name)
-        budget, once = Budget(name, None, None, 0.0, False), settings._replace(looks=False)
+        budget = Budget(name, None, None, 0.0, False)
+        once = settings._replace(looks=False)
         change = _change_of_units(both, budget, (0.0, 1.0), "larger", runs, once)
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
             if change.p_value(0.0, better=better) <= settings.alpha:
@@ -532,7 +539,8 @@ def _decide(
     row: Mapping[Any, Any], alpha: float, worst: Worst, differs: bool, judged: Mapping[str, str]
 ) -> tuple[str, str]:
     """Return the effect of a row with its reason."""
-    effect, reason = row["effect"], row["reason"]
+    effect = row["effect"]
+    reason = row["reason"]
     if effect == UNDECIDED and differs:
         return UNDECIDED, "; ".join(filter(None, ["the data differ", reason]))
     if effect != UNDECIDED or reason:

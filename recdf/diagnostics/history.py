@@ -140,13 +140,15 @@ class History(ShownResult):
         by: str | Sequence[str] | None = None,
         without: str | date | Sequence[str] | Sequence[date] | None = None,
     ) -> None:
-        root, segments = existing_folder(folder), as_columns(by)
+        root = existing_folder(folder)
+        segments = as_columns(by)
         if bool(segments) != (users is not None):
             raise OptionError(
                 "⟦by=⟧ names columns of ⟦+users=⟧, one row per user; pass both, or neither"
             )
         found, self.left_out = dated_results(root, without)
-        first, newest = found["date"].min(), found["date"].max()
+        first = found["date"].min()
+        newest = found["date"].max()
         self.until = None if until is None else read_day("until", until)
         last = newest if self.until is None else self.until
         if self.until is not None:
@@ -326,7 +328,8 @@ class History(ShownResult):
         0         night 2026-11-03  missing
         1  newest night 2026-11-04  too old
         """
-        found, newest = [], self._dated["date"].max()
+        found = []
+        newest = self._dated["date"].max()
         for job, nights in self._dated.groupby("job", sort=False):
             rows = self._values[self._values["job"] == job]
             # What `without` names is left out on purpose in every job.
@@ -354,7 +357,8 @@ class History(ShownResult):
     @property
     def headline(self) -> str:
         """How many runs there are, of which days, and which were left out."""
-        dates, n = self.summary["date"], self.summary["path"].nunique()
+        dates = self.summary["date"]
+        n = self.summary["path"].nunique()
         names = self.left_out["date"].dt.strftime("%Y-%m-%d").fillna(self.left_out["path"])
         out = ", ".join(names.unique())
         said = f"{n} result{'s' * (n > 1)}, {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}"
@@ -414,7 +418,8 @@ def _of_series(
     nights: pd.DataFrame, weekly: bool, alpha: float, since: pd.Timestamp
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what is said of a series as a whole, and what is said of each of its changes."""
-    dates, values = nights["date"].tolist(), nights["value"].to_numpy(float)
+    dates = nights["date"].tolist()
+    values = nights["value"].to_numpy(float)
     of_data = "quantity" in nights.columns
     counted = of_data and (values > 1).all()
     own = np.log(values) if counted else values
@@ -450,9 +455,12 @@ def _of_series(
 
     def of_change(change: LevelChange, first: int, end: int) -> dict[str, Any]:
         """Return what is said of one change between the nights `first` and `end`."""
-        at, last = change.begins, change.ends or end
-        diff, ended = own[at:last].mean() - own[first:at].mean(), change.ends is not None
-        way, effect = "higher" if diff > 0 else "lower", "drifted" if of_data else "changed"
+        at = change.begins
+        last = change.ends or end
+        diff = own[at:last].mean() - own[first:at].mean()
+        ended = change.ends is not None
+        way = "higher" if diff > 0 else "lower"
+        effect = "drifted" if of_data else "changed"
         if whole["better"]:
             effect = "better" if (diff > 0) == (whole["better"] == "larger") else "worse"
         days = (pd.DatetimeIndex(dates[first:end]) - dates[first]).days.to_numpy()
@@ -486,7 +494,8 @@ def _words_of_unlike(nights: pd.DataFrame) -> str:
     """Say which nights of a series were evaluated in another way than the newest, and how."""
     words = []
     for how, some in nights[nights["unlike"] != ""].groupby("unlike", sort=False)["date"]:
-        first, last = f"{some.min():%Y-%m-%d}", f"{some.max():%Y-%m-%d}"
+        first = f"{some.min():%Y-%m-%d}"
+        last = f"{some.max():%Y-%m-%d}"
         days = first if first == last else f"{first} to {last}"
         words.append(f"{len(some)} night{'s' * (len(some) > 1)} ({days}) with {how}")
     return "; ".join(words)

@@ -185,7 +185,8 @@ def label_agreement(
         n_not_paired = ((part == g).sum() if g >= 0 else len(part)) - own.sum()
         row = _agreement(x[own], y[own], user[own], n_not_paired, level, confidence)
         for grade in np.unique(x):
-            is_x, is_y = x[own] == grade, y[own] == grade
+            is_x = x[own] == grade
+            is_y = y[own] == grade
             for name, of in (("recall", is_x), ("precision", is_y)):
                 row[f"{name}_{grade:.12g}"] = float(ratio((is_x & is_y).sum(), of.sum()))
         found.append(row)
@@ -215,7 +216,8 @@ def _agreement(
     x: Floats, y: Floats, user: Codes, n_not_paired: int, level: LabelLevel, confidence: float
 ) -> dict[str, float]:
     """Return one row of the table, without its labels."""
-    n, n_users = len(x), len(np.unique(user))
+    n = len(x)
+    n_users = len(np.unique(user))
     row = dict.fromkeys(AGREEMENT, np.nan)
     row |= {"n_pairs": n, "n_users": n_users, "n_not_paired": n_not_paired}
     if not n:
@@ -362,7 +364,8 @@ def sample_to_judge(
     check_value("n", n, POSITIVE)
     check_value("seed", seed, NATURAL)
     call = Call.from_arguments(sample_to_judge, options)
-    keys, item_col = as_columns(call.options.user_col), call.options.item_col
+    keys = as_columns(call.options.user_col)
+    item_col = call.options.item_col
     frame = as_frame(pred, "pred", call.options.user_col, item_col)
     if clash := [name for name in (*keys, item_col) if name in ("stratum", "probability")]:
         raise OptionError(
@@ -391,7 +394,8 @@ def sample_to_judge(
     place = np.empty(n_lists, np.int64)
     place[order] = place_in_run(size)
     chosen = (place < drawn[stratum])[code]
-    found, of = pool[chosen].reset_index(drop=True), stratum[code[chosen]]
+    found = pool[chosen].reset_index(drop=True)
+    of = stratum[code[chosen]]
     return found.assign(stratum=names["stratum"].take(of).array, probability=(drawn / size)[of])
 
 

@@ -127,7 +127,9 @@ def item_history(frames: AuditFrames, asked: Question) -> pd.DataFrame:
     `n` counts rows of train, which has the last times; the first times are those of `log` if that
     is given. Without train, `n` counts the rows of `log`.
     """
-    item, time, parts = asked.call.options.item_col, asked.time_col, []
+    item = asked.call.options.item_col
+    time = asked.time_col
+    parts = []
     how = {"n": "sum", "first": "min", "last": "max"}
     counted = "train" if "train" in frames else "log"
     dated = "log" if "log" in frames else "train"
@@ -160,7 +162,8 @@ class UserItemPairs:
         time: Mapping[str, Floats],
         asked: Question,
     ) -> None:
-        item, of_users = asked.call.options.item_col, frames.get("train", frames["true"])
+        item = asked.call.options.item_col
+        of_users = frames.get("train", frames["true"])
         own = [name for name in asked.keys if name in of_users] or asked.keys
         users, self.n_users = encode_keys(
             [[known_ids(one, role, key) for key in own] for role, one in frames.items()]
@@ -172,7 +175,8 @@ class UserItemPairs:
             role: one.all().astype(np.int64) for role, one in zip(frames, users, strict=True)
         }
         self.items, self.n_items = dict(zip(held, items.codes, strict=True)), items.n
-        of_history, leaked = self.items.pop("items"), np.zeros(0, bool)
+        of_history = self.items.pop("items")
+        leaked = np.zeros(0, bool)
         popularity = history["n"].to_numpy()
         if "train" in frames:
             leaked = np.isin(self.of("train"), self.of("true"))
@@ -197,7 +201,8 @@ class UserItemPairs:
         Rows of train that are leaks count for neither. The rank of a relevant item
         is its place by popularity, less the items of the user that come before it.
         """
-        lists, user = np.arange(len(matched)), self.users["lists"]
+        lists = np.arange(len(matched))
+        user = self.users["lists"]
         first, end = (np.searchsorted(self.fair, (user + one) * self.n_items) for one in (0, 1))
         of, row = true_rows(matched, lists, (self.items["true"] < self.n_popular)[frame_row])
         before = np.searchsorted(self.fair, self.of("true")[frame_row[row]]) - first[of]
@@ -208,7 +213,8 @@ class UserItemPairs:
 def clock_of(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[str, Floats]:
     """Return the times of each frame, the end of train and the cut-off as numbers of one clock; NaN
     for a null."""
-    name, cutoff = asked.time_col, asked.cutoff
+    name = asked.time_col
+    cutoff = asked.cutoff
     columns = {
         role: (f"{role}[{name!r}]", one[name]) for role, one in frames.items() if name in one
     }
@@ -249,14 +255,18 @@ def rows_of_findings(
     asked: Question,
 ) -> dict[str, Mark]:
     """Return the rows that each finding is about."""
-    options, users, found = asked.call.options, pairs.users, {}
+    options = asked.call.options
+    users = pairs.users
+    found = {}
     every = {role: np.ones(len(one), bool) for role, one in frames.items()}
-    name, relevant = relevance_source(frames["true"], options), every["true"]
+    name = relevance_source(frames["true"], options)
+    relevant = every["true"]
     if name is not None:
         relevant = gains(read_relevance(frames["true"], name, options), options) > 0
     cutoff = time["cutoff"][0] if "cutoff" in time else np.inf
     if "train" in frames:
-        train, known = pairs.of("train"), np.zeros(pairs.n_users, bool)
+        train = pairs.of("train")
+        known = np.zeros(pairs.n_users, bool)
         found["true_in_train"] = "true", np.isin(pairs.of("true"), train) & relevant, relevant
         found["pred_in_train"] = "pred", np.isin(pairs.of("pred"), train), every["pred"]
         known[users["train"]] = True

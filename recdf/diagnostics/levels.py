@@ -99,7 +99,8 @@ def levels_table(
 ) -> Levels:
     """Return the means of the levels of each list by `by` value, where chance was simulated with
     their standard `errors`. The table of each list has the `lengths` too."""
-    rows, of = [], np.repeat(np.arange(len(matched.by)), len(call.requests))
+    rows = []
+    of = np.repeat(np.arange(len(matched.by)), len(call.requests))
     for number in range(len(matched.by)):
         mine = matched.list_by == number
         weight = None if matched.weight is None else matched.weight[mine]
@@ -130,12 +131,11 @@ def true_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of `true` of some lists, or those that are to be kept: places in `lists`, and
     places of rows."""
-    start, entry = (
-        np.append(matched.true_lists.start, matched.true_lists.start[-1]),
-        matched.true_list[lists],
-    )
+    start = np.append(matched.true_lists.start, matched.true_lists.start[-1])
+    entry = matched.true_list[lists]
     length = np.diff(start)[entry]
-    of, row = run_of(length), spans(start[entry], length)
+    of = run_of(length)
+    row = spans(start[entry], length)
     return (of, row) if keep is None else (of[keep[row]], row[keep[row]])
 
 
@@ -156,7 +156,9 @@ def with_ranks(
     """
     if number is None:
         order = np.lexsort((rank, of))
-        of, row, rank = of[order], row[order], rank[order]
+        of = of[order]
+        row = row[order]
+        rank = rank[order]
         number = np.arange(1, len(of) + 1) - np.searchsorted(of, of)
     hits = HitArrays(of, rank, matched.true_lists.gain[row], number, row, row)
     taken = {
@@ -289,7 +291,8 @@ def _at_every_rank(
     k = np.minimum(
         n, max(matched.n_true.max(initial=0), 1) if request.k is None else request.k
     ).astype(np.int64)
-    blocks, parts = int((k * r).sum() // RANKED_ROWS) + 1, []
+    blocks = int((k * r).sum() // RANKED_ROWS) + 1
+    parts = []
     for some in np.array_split(np.arange(len(lists)), blocks):
         of, row = true_rows(matched, lists[some], inside)
         again = run_of(k[some][of])
@@ -305,7 +308,8 @@ def _at_every_rank(
 
 def _of_first_hit(n: Floats, r: Floats, k: int, value: Callable[[int], float]) -> Floats:
     """Return the expected value of the rank of the first hit among k, 0 without one."""
-    total, none = np.zeros(len(n)), np.ones(len(n))
+    total = np.zeros(len(n))
+    none = np.ones(len(n))
     for rank in range(1, int(min(k, n.max(initial=0))) + 1):
         share = np.where(rank <= n, r / np.maximum(n - rank + 1, 1), 0.0).clip(0, 1)
         total += none * share * value(rank)
@@ -350,7 +354,9 @@ def _simulated(
     of, row = true_rows(matched, lists, inside)
     times = np.clip(DRAWN_ROWS // max(len(of), len(lists)), 2, MOST_DRAWS)
     again = (of + np.arange(times)[:, None] * len(lists)).ravel()
-    many, found, errors = np.tile(n, times), {}, {}
+    many = np.tile(n, times)
+    found = {}
+    errors = {}
     rank = _drawn_ranks(np.random.default_rng(seed), again, many)
     drawn = with_ranks(matched, np.tile(lists, times), many, again, np.tile(row, times), rank)
     for name, values in values_of(drawn, call, *requests).items():
@@ -376,13 +382,15 @@ def chance_of(
         0 if matched.n_excluded is None else matched.n_excluded(inside)
     )
     there = inside[matched.true_lists.item]
-    n_true, every = len(pd.unique(matched.true_lists.item[there])), np.arange(len(matched))
+    n_true = len(pd.unique(matched.true_lists.item[there]))
+    every = np.arange(len(matched))
     if (
         size < n_true
         or (np.bincount(true_rows(matched, every, there)[0], minlength=len(matched)) > n).any()
     ):
         raise DataError(f"items={size:,}, but true has {n_true:,} items", argument="items")
-    r, place = matched.at(None).sum_true(there), every
+    r = matched.at(None).sum_true(there)
+    place = every
     relevant = there & (matched.true_lists.gain > 0)
     alike = matched.true_lists.constant_gain and matched.item_weights is None
     if alike and all(
@@ -390,10 +398,12 @@ def chance_of(
     ):  # one list stands for all of the same lengths
         place = dense_codes([n, r.astype(np.int64), matched.n_true])[0]
     lists = first_rows(place, place.max(initial=-1) + 1)
-    found, rest = {}, []
+    found = {}
+    rest = []
     errors: dict[str, float] = {}
     for request in call.requests:
-        metric, own = request.metric, (n[lists].astype(float), r[lists])
+        metric = request.metric
+        own = (n[lists].astype(float), r[lists])
         parameter, *values = SUMS_OVER_HITS.get(metric.name) or ("", None)
         if not metric.built_in or matched.item_weights is not None:
             rest.append(request)

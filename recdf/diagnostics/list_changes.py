@@ -178,7 +178,8 @@ def diff(
       user_id status  n_common  overlap@3  rbo@3
     0     ann   both         2      0.667  0.531
     """
-    k, keys = check_k(k), as_columns(user_col)
+    k = check_k(k)
+    keys = as_columns(user_col)
     is_pred = pred is None and item_col is not None
     results = [_is_result(one, item_col or "item_id", is_pred) for one in (before, after)]
     if results[0] != results[1]:
@@ -199,11 +200,10 @@ def diff(
             )
     if all(results):
         sides = read_side("before", before), read_side("after", after)
-        keys, item_col = (
-            keys or sides[0].spec.get("user_col", []),
-            item_col or sides[0].options.get("item_col"),
-        )
-    keys, item_col = keys or ["user_id"], item_col or "item_id"
+        keys = keys or sides[0].spec.get("user_col", [])
+        item_col = item_col or sides[0].options.get("item_col")
+    keys = keys or ["user_id"]
+    item_col = item_col or "item_id"
     per_list, unlike = _metrics_of_both(sides, keys) if all(results) else (None, ())
     items = None
     if pred is not None or per_list is None:
@@ -301,7 +301,8 @@ def _items_of_both(
     ]
     rows = ranked[0].merge(ranked[1], on=key, how="outer", suffixes=("_before", "_after"))
     rows = rows.astype({"rank_before": "Int64", "rank_after": "Int64"})
-    old, new = rows["rank_before"], rows["rank_after"]
+    old = rows["rank_before"]
+    new = rows["rank_after"]
     words = np.select(
         [old.isna(), new.isna(), (old == new).fillna(False)], ["entered", "left", "stayed"], "moved"
     )

@@ -75,7 +75,8 @@ def past_runs(folder: Any) -> pd.DataFrame:
     >>> list(rd.diagnostics.past_runs(tempfile.mkdtemp()))
     ['folder', 'command', 'started', 'seconds', 'exit', 'recdf', 'decided']
     """
-    root, rows = existing_folder(folder), []
+    root = existing_folder(folder)
+    rows = []
     for path in files_below(root, "run*.json"):
         try:
             found = json.loads(read_bytes(path))
@@ -156,7 +157,8 @@ def past_tests(folder: Any) -> pd.DataFrame:
     >>> len(rd.diagnostics.past_tests(tempfile.mkdtemp()))
     0
     """
-    root, rows = existing_folder(folder), []
+    root = existing_folder(folder)
+    rows = []
     definitions: dict[str, tuple[str, str]] = {}
     controls: dict[str, str] = {}
     for place in sorted(path for path in root.iterdir() if path.is_dir()):
@@ -246,7 +248,8 @@ def existing_folder(folder: Any) -> Path:
 def definitions_of(spec: Mapping[str, Any]) -> dict[str, str]:
     """Return what each metric of a result means: its definition, and the options of the call that
     are not the usual."""
-    options, usual = spec.get("options", {}), Options().spec()
+    options = spec.get("options", {})
+    usual = Options().spec()
     said = [
         f"; {name}={options[name]}"
         for name in OF_MEANING
@@ -333,13 +336,15 @@ def summary_of_result(
     """Return the summary of a result, also by segment, with the column and the definition of each
     metric."""
     if users is not None:
-        result, known = read_parquet(folder), frame_of("users", users)
+        result = read_parquet(folder)
+        known = frame_of("users", users)
         keys = [name for name in spec["user_col"] if name in known.columns] or spec["user_col"][:1]
         require(known, "users", [*keys, *segments])
         codes, n = key_codes([("per_user", result.per_user), ("users", known)], keys)
         only_rows("users", known, codes[1], n, keys)
         joined = result.per_user.merge(known[[*keys, *segments]], on=keys, how="left")
-        by, metrics = [*spec["by"], *segments], [name for name in spec["metrics"] if name in joined]
+        by = [*spec["by"], *segments]
+        metrics = [name for name in spec["metrics"] if name in joined]
         summary = summarize(joined, by=by, metrics=metrics, user_col=spec["user_col"])
     definitions = definitions_of(spec)
     named = {(one["name"], one["k"]): name for name, one in spec["metrics"].items()}

@@ -52,7 +52,8 @@ def to_table(frame: DataFrame) -> pa.Table:
     DataError
         If parquet has no type for a column; it names the column.
     """
-    columns, empty = {}, dict(frame.head(0).items())
+    columns = {}
+    empty = dict(frame.head(0).items())
     for name, column in frame.items():
         dtype: Any = column.dtype
         if isinstance(dtype, pd.SparseDtype):
@@ -96,7 +97,8 @@ def categories_of(frame: DataFrame) -> bytes:
             found[name] = pa.LargeListArray.from_arrays(places, array)
     if not found:
         return b""
-    table, sink = pa.table(found), pa.BufferOutputStream()
+    table = pa.table(found)
+    sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
@@ -197,7 +199,8 @@ def restore(column: Any, described: DescribedDtype, categories: Any = None) -> S
             codes = pc.index_in(column, categories.cast(column.type)).fill_null(-1)
             return Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
         return Series(pd.Categorical(restore(column, described["of"]), dtype=dtype))
-    values, plain = column.to_pandas(), name
+    values = column.to_pandas()
+    plain = name
     if kind == "string" and described["nan"]:
         # Where the installed pandas has no dtype for strings with NaN, they are objects.
         plain = "str" if HAS_STR else "object"

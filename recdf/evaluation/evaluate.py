@@ -55,7 +55,8 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
 
     `by` are the labels of the `by` values, and `n_lists` is the number of lists of each.
     """
-    columns, n_values = as_columns(options.by), int(np.count_nonzero(n_lists))
+    columns = as_columns(options.by)
+    n_values = int(np.count_nonzero(n_lists))
     missing = overlap.n_without_pred / max(int(n_lists.sum()), 1)
     in_true = options.by_in_true or overlap.true_by
     if not columns or n_values < 2 or missing <= MANY_MISSING or in_true:
@@ -68,7 +69,8 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
         in ("date", "datetime", "datetime64", "period")
     ]
     if times:
-        time, n_times = columns[times[0]], by.iloc[:, times[0]][n_lists > 0].nunique()
+        time = columns[times[0]]
+        n_times = by.iloc[:, times[0]][n_lists > 0].nunique()
         keys = [*as_columns(options.user_col), *(columns[place] for place in times)]
         if n_times > 1:
             warn_user(
@@ -113,10 +115,12 @@ def finish_summary(call: Call, result: PartResult) -> tuple[pd.DataFrame, Spec]:
             f"all {measured.n_lists.sum():,} lists have the weight 0, so there is no mean: "
             "weight_col must be above 0 for some lists"
         )
-    described, side_counts = measured.side_tables, measured.side_counts
+    described = measured.side_tables
+    side_counts = measured.side_counts
     if described is None:  # a part may have seen only its rows of a side table
         sides = read_sides(call.given, call.options)
-        described, side_counts = sides.described(), sides.counts
+        described = sides.described()
+        side_counts = sides.counts
     counts = {**side_counts, **measured.counts}
     truth = counts.pop(TRUTH, None)
     call.warn(measured.overlap, counts, measured.by)
@@ -126,7 +130,8 @@ def finish_summary(call: Call, result: PartResult) -> tuple[pd.DataFrame, Spec]:
         of_parts = counts_of(measured.exposure, call.options, call.given)
         exposed = exposure_rows(of_parts, measured.n_lists, call.requests, call.options)
     spec = spec_of(call, measured.order, measured.relevance_col, counts, described, truth)
-    moments, groups = measured.moments, measured.groups
+    moments = measured.moments
+    groups = measured.groups
     return summary_table(call, measured.by, moments, exposed, groups, spec), spec
 
 

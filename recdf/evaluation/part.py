@@ -159,7 +159,8 @@ class Failure:
 
     def __reduce__(self) -> Any:
         error = self.error
-        message, data = getattr(error, "marked", str(error)), getattr(error, "data", {})
+        message = getattr(error, "marked", str(error))
+        data = getattr(error, "data", {})
         notes = [*getattr(error, "__notes__", [])]
         # The lines of code that raised it, unless recdf did, or it came from another process.
         if error.__traceback__ is not None and not isinstance(error, RecdfError):
@@ -227,7 +228,8 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
                 columns[name] = settle_undefined(values, request, options)
                 undefined.append(values)
             progress.add()
-        n_by, list_by = len(matched.by), matched.list_by
+        n_by = len(matched.by)
+        list_by = matched.list_by
         moments = None
         if columns:
             of_lists = list_by, n_by, matched.weight, undefined
@@ -261,7 +263,8 @@ def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> di
     if not len(matched):
         more = {} if call.item_by is None else without_group(matched, call.item_by)
         return {"counts": counts | more}
-    lists, item_col = matched.true_lists, options.item_col
+    lists = matched.true_lists
+    item_col = options.item_col
     if whole:
         counts_of = lambda k, by: ListCounts(matched.at(k), by)  # noqa: E731
         exposed = exposure_rows(counts_of, n_lists, call.requests, options)
@@ -276,7 +279,8 @@ def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> di
     if matched.has_true and options.population.rule in ("true", "all"):  # all its rows count
         # A number that tells the items of `true` and their gains from others; those of parts add
         # up. A gain counts as a whole number below 1022, so that the sums are exact.
-        item, one = lists.item.astype(np.int64, copy=False), lists.constant_gain
+        item = lists.item.astype(np.int64, copy=False)
+        one = lists.constant_gain
         grade = 1.0 + np.asarray(1.0 if one else lists.gain, np.float64).view(np.uint64) % 1021
         times = np.bincount(item) * grade if one else np.bincount(item, grade)
         items, place = distinct_items(item, matched.n_items)
@@ -400,7 +404,8 @@ def _refuse_changes(
     if not change.any():
         return
     lists = distinct(np.searchsorted(heads, np.flatnonzero(change), side="right") - 1)
-    one, head = known[lists[0]], heads[lists[0]]
+    one = known[lists[0]]
+    head = heads[lists[0]]
     label = label_frame(matched).iloc[[one]].to_dict("records")[0]
     here = values.take(rows[head : head + int(matched.n_pred[one])])
     some = ", ".join(map(repr, here.drop_duplicates().head(3).tolist()))

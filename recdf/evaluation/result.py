@@ -118,8 +118,10 @@ class Result:
         from ..experiments.compare.compare_models import compare_models
         from ..experiments.samples import bounds_of_result
 
-        recommenders, key = self.spec["by"], self.spec["user_col"]
-        folds, segments = as_columns(fold), as_columns(by)
+        recommenders = self.spec["by"]
+        key = self.spec["user_col"]
+        folds = as_columns(fold)
+        segments = as_columns(by)
         if model_col is None:
             models = [name for name in recommenders if name not in (*folds, *segments)]
             if len(models) != 1:

@@ -90,7 +90,8 @@ def _look(
     place = summary.groupby(keys, sort=False, dropna=False, observed=True).ngroup().to_numpy()
     shown = summary[place < MOST_ROWS]
     all_k = [None if pd.isna(k) else int(k) for k in summary["k"].unique()]
-    k_shown, body = all_k[:MOST_K], []
+    k_shown = all_k[:MOST_K]
+    body = []
     for _, part in shown.groupby(place[place < MOST_ROWS], sort=False):
         cells = {}
         for row in part.to_dict("records"):
@@ -99,7 +100,8 @@ def _look(
             text, small = plus_minus(row["value"], half, beside)
             cells[None if pd.isna(row["k"]) else row["k"]] = Cell(text, small=small)
         labels = part[keys].iloc[0].tolist()
-        least, most = f"{int(part['n'].min()):,}", f"{int(part['n'].max()):,}"
+        least = f"{int(part['n'].min()):,}"
+        most = f"{int(part['n'].max()):,}"
         body.append(
             [
                 *(Cell(NULL if pd.isna(value) else str(value)) for value in labels),
@@ -110,7 +112,9 @@ def _look(
     head = [*keys, *("value" if k is None else f"@{k}" for k in k_shown), "n"]
     align: list[Align] = ["left"] * len(keys)
     align += ["right"] * (len(k_shown) + 1)
-    rows_left, k_left, notes = int(place.max()) + 1 - len(body), len(all_k) - len(k_shown), []
+    rows_left = int(place.max()) + 1 - len(body)
+    k_left = len(all_k) - len(k_shown)
+    notes = []
     more = [amount(rows_left, "more row")] if rows_left else []
     more += [f"{k_left:,} more k"] if k_left else []
     if more:

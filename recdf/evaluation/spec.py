@@ -46,7 +46,8 @@ def check_received(
 
 def _misfit(value: Any, kind: Any, name: str) -> str:
     """Say what is wrong with a value that should be of a type; empty if nothing is."""
-    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    origin = typing.get_origin(kind)
+    inside = typing.get_args(kind)
     if kind is Any:
         return ""
     if origin is typing.NotRequired:
@@ -76,13 +77,15 @@ def _misfit(value: Any, kind: Any, name: str) -> str:
 
 
 def _columns_misfit(per_user: DataFrame, summary: DataFrame, spec: dict[str, Any]) -> str:
-    keys, metrics = [*spec["by"], *spec["user_col"]], spec["metrics"]
+    keys = [*spec["by"], *spec["user_col"]]
+    metrics = spec["metrics"]
     if not spec["user_col"] or len(set(keys)) < len(keys):
         found = f"by = {spec['by']} and user_col = {spec['user_col']}"
         return f"the spec has {found}; expected names that differ"
     options = spec["options"]
     for name, one in OPTIONS.items():
-        value, kind = options.get(name), one.constraint
+        value = options.get(name)
+        kind = one.constraint
         if kind.only_words and not kind.holds(value):
             return f"spec['options'][{name!r}] is {value!r}; expected one of {kind.words}"
     for name in ("by", "user_col"):
@@ -178,7 +181,8 @@ def spec_of(
 ) -> Spec:
     """Return the record of a call: the metrics and options, the columns that order `pred` and grade
     `true`, counts, and what else there is."""
-    options, user_col = call.options, list(map(str, as_columns(call.options.user_col)))
+    options = call.options
+    user_col = list(map(str, as_columns(call.options.user_col)))
     metrics: dict[str, MetricSpec] = {}
     for one in call.requests:
         for column, output in zip(one.columns, one.metric.outputs, strict=True):

@@ -143,7 +143,8 @@ def staged_parts(folder: Any, head: Stored, *, overwrite: bool) -> Iterator[Path
     `head` is the result without rows. A failure at any point leaves the old result as it was.
     """
     with staged(folder, overwrite=overwrite) as staging:
-        rows, hidden = staging / PER_USER, staging / PER_USER / HIDDEN_NAME
+        rows = staging / PER_USER
+        hidden = staging / PER_USER / HIDDEN_NAME
         yield rows
         hidden.mkdir()
         empty, summary, spec = head
@@ -184,14 +185,16 @@ def write_files(
             if writer is None:
                 writer = stack.enter_context(pq.ParquetWriter(folder / PER_USER, table.schema))
             writer.write_table(table.cast(writer.schema))
-            n_rows, n_columns = n_rows + len(block), len(block.columns)
+            n_rows = n_rows + len(block)
+            n_columns = len(block.columns)
     digest = seal(folder / PER_USER, categories, (folder / SUMMARY_FILE).read_bytes())
     return Written(digest, n_rows, n_columns)
 
 
 def frame_to_arrow(frame: DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
     """Return the table to write, and the categories to store in its file."""
-    table, categories = to_table(frame), categories_of(frame)
+    table = to_table(frame)
+    categories = categories_of(frame)
     described = {name: describe(frame[name]) for name in frame.columns}
     refuse_lossy(frame, table, described, categories)
     own = {SPEC: json.dumps(spec), DTYPES: json.dumps(described)}
@@ -264,7 +267,8 @@ def _read_sealed(sealed: Sealed, path: Path) -> tuple[DataFrame, dict[str, Any]]
     with _understood(path, "result that this recdf can read"):
         table = pq.ParquetFile(sealed.handle).read()
         metadata = table.schema.metadata
-        spec, described = OneRecord(json.loads(metadata[SPEC])), json.loads(metadata[DTYPES])
+        spec = OneRecord(json.loads(metadata[SPEC]))
+        described = json.loads(metadata[DTYPES])
         categories = read_categories(sealed.categories)
         columns = {
             name: restore(table[name], dtype, categories.get(name))
@@ -317,9 +321,11 @@ def _read_parts(
     stored = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
     with _understood(rows, "rows that fit its result"):
         table = ds.dataset([str(rows / name) for name in found], format=stored).to_table()
-        categories, columns = read_categories(categories_of(empty)), {}
+        categories = read_categories(categories_of(empty))
+        columns = {}
         for name, like in empty.items():
-            column, zoned = table[name], isinstance(like.dtype, pd.DatetimeTZDtype)
+            column = table[name]
+            zoned = isinstance(like.dtype, pd.DatetimeTZDtype)
             if zoned and pa.types.is_timestamp(column.type) and column.type.tz is None:
                 column = column.cast(pa.timestamp(column.type.unit, "UTC"))
             columns[name] = restore(column, describe(like), categories.get(str(name)))

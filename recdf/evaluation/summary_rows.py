@@ -104,7 +104,8 @@ def item_groups(
     for group in range(len(labels.names) if accuracy else 0):
         inside = np.zeros(matched.n_items, bool)
         inside[run_of(labels.length)[labels.code == group]] = True
-        undefined, values = [], []
+        undefined = []
+        values = []
         with within(matched, inside[matched.true_lists.item]) as part:
             population = population_within(matched, part, options)
             for one in accuracy:
@@ -269,7 +270,8 @@ class ExposureSums:
         labels: dict[Role, pa.Array] = {}
         places: dict[str, tuple[ndarray, ndarray]] = {}
         for role in self.labels:  # distinct values of both, in order of first appearance
-            one, two = self.labels[role], other.labels[role]
+            one = self.labels[role]
+            two = other.labels[role]
             same = one.type == two.type
             kind = one.type if same else common_type([one.type, two.type]) or one.type
             both = pa.concat_arrays([one.cast(kind), two.cast(kind)]).dictionary_encode()

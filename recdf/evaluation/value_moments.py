@@ -59,8 +59,11 @@ class GroupMoments:
         each list. `undefined` are the same columns, with NaN for each list that is undefined,
         whatever it counts as."""
         counts = slice(None) if weight is None else np.flatnonzero(weight > 0)
-        group, w = group[counts], None if weight is None else weight[counts]
-        rows, given, found = np.bincount(group, minlength=n_groups), iter(columns), []
+        group = group[counts]
+        w = None if weight is None else weight[counts]
+        rows = np.bincount(group, minlength=n_groups)
+        given = iter(columns)
+        found = []
         at_once = max(1, sizes().moment_cells // max(1, len(group))) if n_groups == 1 else 1
 
         def sums(x: ndarray) -> ndarray:
@@ -87,7 +90,8 @@ class GroupMoments:
                     squares = sums(x)
                     rest = [squares, n, n, np.zeros(n.shape), squares]
                 else:
-                    off, squared = held * x, np.broadcast_to(held * held, x.shape)
+                    off = held * x
+                    squared = np.broadcast_to(held * held, x.shape)
                     kinds = (squared, held * off, np.square(off))
                     rest = [sums(off * x), mass, *map(sums, kinds)]
                 found.append(np.array([n, total, *rest], np.float64))
@@ -118,13 +122,16 @@ class GroupMoments:
         n, total, squares, mass, mass_squares, first, second = self.sums
         moved = np.nan_to_num(mean - total / mass)
         second = second - 2 * moved * first + moved**2 * mass_squares
-        squares, first = squares + moved**2 * mass, first - moved * mass_squares
+        squares = squares + moved**2 * mass
+        first = first - moved * mass_squares
         return np.array([n, total, squares, mass, mass_squares, first, second])
 
     def take(self, groups: ndarray) -> GroupMoments:
         """Return the moments of some groups."""
         se, units = (one if one is None else one[groups] for one in (self.se, self.units))
-        rows, undefined, sums = self.rows[groups], self.undefined[groups], self.sums[:, groups]
+        rows = self.rows[groups]
+        undefined = self.undefined[groups]
+        sums = self.sums[:, groups]
         return GroupMoments(rows, undefined, sums, self.weighted, se, units)
 
     def statistics(self, confidence: float) -> dict[str, ndarray]:
@@ -266,7 +273,8 @@ def mean_table(
 ) -> DataFrame:
     """Make one row per group (a row of `labels`) and metric column."""
     refuse_summary_names(labels.columns)
-    statistics, n_groups = moments.statistics(confidence), len(labels)
+    statistics = moments.statistics(confidence)
+    n_groups = len(labels)
     known = spec.get("metrics", {})
     described = [
         (known[name]["name"], known[name]["k"]) if name in known else split_column(name)

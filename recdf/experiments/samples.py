@@ -349,7 +349,8 @@ def read_metrics(
             empty = null & (denominator == 0)
             null = (null & ~empty) | np.isnan(denominator)
         if weight is not None:
-            null, empty = null & (weight > 0), empty | (weight == 0)
+            null = null & (weight > 0)
+            empty = empty | (weight == 0)
         if null.any() and nan == "raise":
             raise DataError(
                 f"metric {name!r} is null in {int(null.sum()):,} of {len(data):,} rows (first: "
@@ -373,8 +374,10 @@ def read_metrics(
             numbers = np.minimum(numbers, limit)
         sample = Sample(numbers, denominator)
         if weight is not None:
-            sample, xs = weighted(sample, weight), {of: weighted(x, weight) for of, x in xs.items()}
-        defined, nulls = ~dropped if dropped.any() else None, null if null.any() else None
+            sample = weighted(sample, weight)
+            xs = {of: weighted(x, weight) for of, x in xs.items()}
+        defined = ~dropped if dropped.any() else None
+        nulls = null if null.any() else None
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
         pair = None if den is None else (num, den)
         metrics.append(MetricRows(name, sample, xs, defined, nulls, limit, pair, bounds))
@@ -478,7 +481,8 @@ def make_units(
         made.clear()
         made[key] = Covariates.of(metric, kept, data)
     covariates = made[key]
-    used, warnings = covariates.used, list(covariates.warnings)
+    used = covariates.used
+    warnings = list(covariates.warnings)
     regressed = sample.den is None and data.clusters is None and not resampled and bool(used)
     regressed &= len(used) > 1 or data.strata is not None or bool(covariates.gaps)
     sample = sample._replace(covariates=covariates.filled + covariates.gaps * regressed)
@@ -488,7 +492,8 @@ def make_units(
     null = metric.null
     if null is not None and unequal(both.take(null), both, data):
         warnings.append("unequal_missing")
-    before, after = both.n, kept.n
+    before = both.n
+    after = kept.n
     return Ready(
         metric.name,
         in_strata(sample, kept, data, clusters, metric.name, regressed),
@@ -546,7 +551,9 @@ def in_strata(
 ) -> Units:
     """The rows of both arms as units in strata: users, or clusters with a row in each of their
     strata. Too few units raise."""
-    stratum, n_strata, cluster = None, 1, None
+    stratum = None
+    n_strata = 1
+    cluster = None
     if data.strata is not None:
         present, stratum = np.unique(kept.take(data.strata[0]), return_inverse=True)
         n_strata = len(present)
@@ -557,7 +564,8 @@ def in_strata(
         unit = cell // n_strata
         kept = ArmRows(None, unit // n_clusters)
         if stratum is not None:
-            stratum, cluster = cell % n_strata, np.unique(unit, return_inverse=True)[1]
+            stratum = cell % n_strata
+            cluster = np.unique(unit, return_inverse=True)[1]
     units = units_of(
         sample,
         kept,

@@ -77,10 +77,8 @@ def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str])
     of a schema."""
     from pyarrow import parquet as pq  # costs import time that other commands need not pay
 
-    files, schema = (
-        FileSet.of(path),
-        parquet if isinstance(parquet, pa.Schema) else pq.read_schema(parquet),
-    )
+    files = FileSet.of(path)
+    schema = parquet if isinstance(parquet, pa.Schema) else pq.read_schema(parquet)
     tables = {"beside": schema.empty_table(), "own": files.read([*keys, *by])}
     return _as_frames(tables, {"own": files}, keys, by)["own"]
 
@@ -100,7 +98,9 @@ def as_parquet(
     """
     from pyarrow import parquet  # costs import time that other commands need not pay
 
-    sets, ids, found = _file_sets(paths, names), [*keys, *by], dict(paths)
+    sets = _file_sets(paths, names)
+    ids = [*keys, *by]
+    found = dict(paths)
     texts = {name: files.pieces() for name, files in sets.items() if files.is_text}
     schemas = [next(files.pieces()).schema for files in sets.values() if not files.is_text]
     kinds = settled_kinds(texts, schemas, keys, by)
@@ -124,7 +124,8 @@ def _as_frames(
     dtypes that pandas wrote. Integers beside nulls stay integers."""
     texts = {name: [tables[name]] for name, files in sets.items() if files.is_text}
     schemas = [table.schema for name, table in tables.items() if name not in texts]
-    kinds, frames = settled_kinds(texts, schemas, keys, by), {}
+    kinds = settled_kinds(texts, schemas, keys, by)
+    frames = {}
     for name, table in tables.items():
         whole = typed(table, kinds[name], [*keys, *by], sets[name]) if name in kinds else table
         whole = without_bare_index(whole)
@@ -214,7 +215,8 @@ class FileSet:
         name = os.fspath(path)
         if is_remote(name):
             return cls(name, *_files_of_address(name))
-        is_folder, is_table = os.path.isdir(name), False
+        is_folder = os.path.isdir(name)
+        is_table = False
         with suppress(DataError):
             is_table = is_folder and not cls(name, [name]).format.endings
         if paths := [name] if is_table else data_files(name):
@@ -369,7 +371,8 @@ def _alike(tables: Sequence[Any]) -> list[Any]:
         }  # None if there are no categories
         encode = pa.types.is_dictionary(kinds[0]) and ordered == {None, False}
         for i in having if len(ordered) > 1 else ():
-            table, column = found[i], tables[i][name]
+            table = found[i]
+            column = tables[i][name]
             if pa.types.is_dictionary(column.type) != encode:
                 column = (
                     column.dictionary_encode() if encode else column.cast(column.type.value_type)

@@ -383,7 +383,8 @@ def _kaggle(file: InputFile) -> bool:
     """Tell a table of ids and texts, whose second column has a name of predictions and holds
     several items."""
     names = r"(pred\w*|labels|products|added_products|hotel_cluster|ad_id)"
-    cells, row = file.cells(","), r'"?[^",]*"?,"?\S+ \S[^",]*"?'
+    cells = file.cells(",")
+    row = r'"?[^",]*"?,"?\S+ \S[^",]*"?'
     named = len(cells) == 2 and re.fullmatch(names, cells[1])
     return bool(named) and any(re.fullmatch(row, line) for line in file.lines[1:])
 

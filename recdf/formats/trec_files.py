@@ -97,7 +97,8 @@ def write_trec(
         raise OptionError('a mapping may be either; pass ⟦+kind="run"⟧ or ⟦+kind="qrels"⟧')
     role = "true" if kind == "qrels" else "pred"
     frame = as_frame(frame, role, own.user_col, own.item_col)
-    order, relevance = order_source(frame, own), relevance_source(frame, own)
+    order = order_source(frame, own)
+    relevance = relevance_source(frame, own)
     if kind is None:
         if (order["by"] == "row") == (relevance is None):
             has = ", ".join(map(repr, frame.columns))
@@ -149,7 +150,8 @@ def _one_word(values: Any, where: str) -> Any:
 
 def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[Any], tag: str) -> list[Any]:
     """Return the fields of a run, lists in the order of the frame and the best item first."""
-    name, by = order["column"], order["by"]
+    name = order["column"]
+    by = order["by"]
     number = np.arange(len(frame)) if name is None else read_numbers(frame[name], f"pred[{name!r}]")
     users = frame[own.user_col]
     rows = pd.DataFrame(

@@ -164,7 +164,8 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
         coded = _encode_values(arrays) if filled else IdCodes([], 0)
     except TypeError as error:  # tuples of lists
         raise not_apart(filled[0].where, error) from error
-    rest, result = iter(coded.columns), []
+    rest = iter(coded.columns)
+    result = []
     for ids, leaf in zip(columns, leaves, strict=True):
         column = next(rest) if leaf.kind != "empty" and len(leaf) else Coded.none(len(leaf))
         if ids.dictionary is not None:
@@ -299,7 +300,8 @@ def group_codes(frame: DataFrame, role: str, names: Sequence[str]) -> tuple[Code
     if columns:
         (codes,), n = rank_keys(columns)
     else:
-        codes, n = np.zeros(len(frame), np.int64), min(len(frame), 1)
+        codes = np.zeros(len(frame), np.int64)
+        n = min(len(frame), 1)
     found = frame[list(names)].iloc[first_rows(codes, n)].reset_index(drop=True)
     for name in names:
         if isinstance(found[name].dtype, pd.CategoricalDtype):
@@ -335,14 +337,16 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
     n = 1
     for ids in keys:
         coded = encode(ids)
-        rank, span = coded.rank(), n * coded.n
+        rank = coded.rank()
+        span = n * coded.n
         own = [(one if rank is None else one.mapped(rank)).all() for one in coded.columns]
         if codes:
             own = [above * coded.n + one for above, one in zip(codes, own, strict=True)]
         # Renumber the codes below `span` without changing their order.
         rows = sum(map(len, own))
         if len(own) == 1 and strictly_ascends(own[0]):
-            codes, n = [np.arange(rows)], rows
+            codes = [np.arange(rows)]
+            n = rows
         elif span <= 8 * rows + 1024:
             present = np.zeros(span, bool)
             starts = ((one, at) for one in own for at in range(0, len(one), COMPARED_ROWS))
@@ -350,12 +354,14 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
                 present[one[at : at + COMPARED_ROWS]] = True
                 if span <= COMPARED_ROWS and present.all():
                     break
-            n, place = int(np.count_nonzero(present)), np.cumsum(present) - 1
+            n = int(np.count_nonzero(present))
+            place = np.cumsum(present) - 1
             codes = [one.astype(np.int64) if n == span else place.take(one) for one in own]
         else:
             present, together = np.unique(np.concatenate(own), return_inverse=True)
             ends = np.cumsum([len(one) for one in own])[:-1]
-            codes, n = np.split(together.astype(np.int64), ends), len(present)
+            codes = np.split(together.astype(np.int64), ends)
+            n = len(present)
     return codes, n
 
 
@@ -425,7 +431,8 @@ class _Strings(NamedTuple):
     def tails(self) -> ndarray:
         """The last eight bytes of each string as one integer; where there are fewer, the first ones
         are zeros."""
-        n, begin = len(self.edges) - 1, int(self.edges[0]) + max(self.length - 8, 0)
+        n = len(self.edges) - 1
+        begin = int(self.edges[0]) + max(self.length - 8, 0)
         n_bytes = (n - 1) * self.length + 8
         data = np.frombuffer(self.data, np.uint8)[begin : begin + n_bytes]
         if len(data) < n_bytes:  # the last word reaches beyond the end of the buffer
@@ -436,7 +443,8 @@ class _Strings(NamedTuple):
     def form(self) -> tuple[ndarray, bytes] | None:
         """Return the bits that are set in all last bytes, in some of them, and beside digits above
         9; and the bytes before. None for strings that differ in length or in the bytes before."""
-        edges, length = self.edges, self.length
+        edges = self.edges
+        length = self.length
         if (np.diff(edges) != length).any():
             return None
         text = np.frombuffer(self.data, np.uint8)[edges[0] : edges[-1]]
@@ -485,7 +493,8 @@ def _strings(columns: Sequence[ChunkedArray]) -> list[_Strings]:
             if chunk.null_count or data is None or chunk.type not in OFFSET_DTYPES:
                 return []
             edges = np.frombuffer(offsets, OFFSET_DTYPES[chunk.type])[chunk.offset :]
-            edges, step = edges[: len(chunk) + 1], sizes().digit_rows
+            edges = edges[: len(chunk) + 1]
+            step = sizes().digit_rows
             length = pieces[0].length if pieces else int(edges[1] - edges[0])
             if not length or edges[-1] - edges[0] != length * len(chunk):
                 return []
@@ -509,7 +518,8 @@ def _digits(pieces: list[_Strings]) -> tuple[np.uint64, int] | None:
     if not found or len(found) < len(pieces) or len({before for _, before in found}) > 1:
         return None
     bits = np.stack([one for one, _ in found])
-    same, above = np.bitwise_and.reduce(bits[:, 0]), np.bitwise_or.reduce(bits[:, 2])
+    same = np.bitwise_and.reduce(bits[:, 0])
+    above = np.bitwise_or.reduce(bits[:, 2])
     differs = same ^ np.bitwise_or.reduce(bits[:, 1])
     if differs & HIGH_HALVES:
         return None

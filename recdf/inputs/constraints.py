@@ -207,7 +207,8 @@ def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN_KINDS) -> C
     own = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Constraint)]
     if own:
         return own[0]
-    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    inside = typing.get_args(hint)
     if origin is Literal:
         return one_of(inside)
     if origin in (typing.Union, types.UnionType):
@@ -380,7 +381,8 @@ def read_budgets(given: Any) -> list[Budget]:
         raise OptionError(f"⟦budgets={given!r}⟧; {expected}", value=given)
     read: dict[str, Budget] = {}
     for name, value in given.items():
-        found, where = _NAME.fullmatch(str(name)), f"budgets[{name!r}]"
+        found = _NAME.fullmatch(str(name))
+        where = f"budgets[{name!r}]"
         if not isinstance(name, str) or found is None:
             raise OptionError(
                 f"⟦{where}={value!r}⟧; expected the name of a metric, or of one in a segment, as "
@@ -397,7 +399,8 @@ def read_budgets(given: Any) -> list[Budget]:
 def read_change(argument: str, value: Any) -> tuple[float, bool]:
     """Return the change that a text or number says, and whether it is relative; anything else
     raises."""
-    number, relative = value, False
+    number = value
+    relative = False
     if isinstance(value, str):
         text = value.strip().replace("−", "-")
         relative = text.endswith("%")
@@ -418,7 +421,9 @@ def check_budget(
 ) -> None:
     """Raise if a budget allows what is better, or all that a metric can lose, or if the metric has
     no direction."""
-    metric, sign, says = budget.metric, "-" if better == "larger" else "+", ""
+    metric = budget.metric
+    sign = "-" if better == "larger" else "+"
+    says = ""
     low, high = values or (0.0, math.inf)
     most = (1.0 if better == "larger" else math.inf) if budget.relative else high - low
     if better is None:

@@ -75,7 +75,8 @@ def data_files(path: str) -> list[str]:
 def _inside(folders: Sequence[str]) -> list[str]:
     """Return the files below some folders. Each folder is entered once, so that links that form a
     circle end."""
-    found, entered = [], set()
+    found = []
+    entered = set()
     while folders:
         links = []
         for top in folders:
@@ -121,7 +122,8 @@ def folder_columns(files: Sequence[str]) -> dict[str, pa.Array]:
         dict(part.split("=", 1) for part in Path(file).parts[:-1] if "=" in part[1:])
         for file in files
     ]
-    found, null = {}, ("", "__HIVE_DEFAULT_PARTITION__")
+    found = {}
+    null = ("", "__HIVE_DEFAULT_PARTITION__")
     for name in dict.fromkeys(name for own in named for name in own):
         values = [own.get(name, "") for own in named]
         given = [None if value in null else unquote(value) for value in values]
@@ -144,7 +146,8 @@ def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, str]]:
     types: dict[str, list[pa.Schema]] = {}
     for field in (field for schema in schemas for field in schema):
         types.setdefault(field.name, []).append(pa.schema([field]))
-    fields, odd = [], {}
+    fields = []
+    odd = {}
     for name, own in types.items():
         try:
             fields.append(pa.unify_schemas(own, promote_options="permissive").field(0))
@@ -304,7 +307,8 @@ class UserParts:
 def users_in_parts(data: Any, needed: NeededColumns, label: str) -> tuple[Any, UserParts | None]:
     """Return the rows to read, and the parts of many of them: of files, of a frame, of a frame of
     Spark or Dask, and of lazy rows that take much memory. All others come into memory."""
-    data, found = unwrapped(data), None
+    data = unwrapped(data)
+    found = None
     if isinstance(data, pd.DataFrame):
         pass
     elif (engine := engine_of(data)) is not None and hasattr(data, "columns"):
@@ -333,7 +337,8 @@ def _parts_of_lazy(rows: LazyRows, names: list[str]) -> pd.DataFrame | UserParts
     n = n_bytes = 0
     most = memory_bytes(None) // 2
     for table in filter(len, rows.batches(names, "data")):
-        n, n_bytes = n + len(table), n_bytes + table.nbytes
+        n = n + len(table)
+        n_bytes = n_bytes + table.nbytes
         held = [*held, table] if n_bytes <= most or not held else held[:1]
     if n_bytes <= most:
         return frame_of_table(pa.concat_tables(held) if held else rows.table(names, "data"))

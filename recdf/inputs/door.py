@@ -101,7 +101,8 @@ def at_the_door(
             if name in found
         }
     for role in ("true", "pred"):
-        names, path = found.pop(f"{role}_cols", None), f"{role}_path"
+        names = found.pop(f"{role}_cols", None)
+        path = f"{role}_path"
         if names is None:
             continue
         check_names_of_columns(names, role, found)
@@ -125,7 +126,8 @@ def _long_frames(
     wide: Any = None,
 ) -> dict[str, DataFrame]:
     """Return those of the frames that are in memory, with one item in a row."""
-    user, item = found.get("user_col", "user_id"), id_columns(found)[-1]
+    user = found.get("user_col", "user_id")
+    item = id_columns(found)[-1]
     there = [
         role
         for role in ("true", "pred", "base", "log", "exclude")
@@ -162,7 +164,8 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
     def read(name: str, rows: LazyRows) -> DataFrame:
         names = []
         for field in rows.schema:
-            own, kind = field.name, field.type
+            own = field.name
+            kind = field.type
             number = any(of(kind) for of in NUMBER_TYPES) or (
                 every_number and pa.types.is_boolean(kind)
             )

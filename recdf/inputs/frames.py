@@ -60,7 +60,8 @@ def as_frame(
     One number for a list of items does not order them, so the columns named in `orders` must hold
     lists beside lists.
     """
-    data, lists = unwrapped(data), ItemLists(role, item_col, orders=(*ORDERS, *orders))
+    data = unwrapped(data)
+    lists = ItemLists(role, item_col, orders=(*ORDERS, *orders))
     if isinstance(data, DataFrame):
         return _plain_frame(lists.frame(data))
     if isinstance(data, Mapping):
@@ -479,7 +480,8 @@ def read_order(series: Series, where: str) -> ndarray:
     late digit. Such columns become 0, 1, 2, ... in ascending order of their values, with equal
     numbers for equal values.
     """
-    dtype, number = series.dtype, read_numbers(series, where)
+    dtype = series.dtype
+    number = read_numbers(series, where)
     short = pd.api.types.is_float_dtype(dtype) and getattr(dtype, "itemsize", 8) <= 8
     if short or pd.api.types.is_bool_dtype(dtype) or number.dtype.kind != "f" or not len(number):
         return number

@@ -280,7 +280,8 @@ def _integer_ids(series: Series, where: str) -> IdColumn:
 
 def _float_ids(series: Series, where: str) -> IdColumn:
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    null, name = np.isnan(values), str(series.dtype).lower()
+    null = np.isnan(values)
+    name = str(series.dtype).lower()
     # Whole numbers are exact below this power of 2.
     digits = 24 if "32" in name or name == "float[pyarrow]" else 53
     digits = 11 if "16" in name or "half" in name else digits
@@ -313,7 +314,8 @@ def _arrow_ids(series: Series, where: str) -> IdColumn:
 
 def _object_ids(series: Series, where: str) -> IdColumn:
     """Read ids that are Python objects by their type."""
-    inferred, values = pd.api.types.infer_dtype(series, skipna=True), series.to_numpy()
+    inferred = pd.api.types.infer_dtype(series, skipna=True)
+    values = series.to_numpy()
     if inferred == "string":
         text = pa.chunked_array([_arrow_texts(values, where)])
         return IdColumn(where, "string", text, _nulls(series))

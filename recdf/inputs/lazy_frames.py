@@ -51,7 +51,9 @@ class LazyRows:
     def table(self, names: list[str], role: str) -> Table:
         """Return some columns of all rows. Raise an error if they take more than a quarter of the
         memory."""
-        held, n_bytes, limit = [], 0, memory_bytes(None)
+        held = []
+        n_bytes = 0
+        limit = memory_bytes(None)
         for table in self.batches(names, role):
             held.append(table)
             n_bytes += sum(
@@ -75,7 +77,8 @@ def unwrapped(data: Any) -> Any:
 def lazy_rows(data: Any) -> LazyRows | None:
     """Return rows that are not in memory; None if `data` is anything else."""
     data = unwrapped(data)
-    package, kind = type(data).__module__.partition(".")[0], type(data).__name__
+    package = type(data).__module__.partition(".")[0]
+    kind = type(data).__name__
     if isinstance(data, LazyRows):
         return data
     if package == "polars" and kind == "LazyFrame":

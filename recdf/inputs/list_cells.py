@@ -94,10 +94,12 @@ class ItemLists:
         read = self._items(frame)
         if read is None:
             return frame
-        length, once = read[0], {}
+        length = read[0]
+        once = {}
         found = {self.item_col: read[1]} if self.wide else {}
         for i, name in enumerate(frame.columns):
-            values, where = frame.iloc[:, i], f"{self.role}[{name!r}]"
+            values = frame.iloc[:, i]
+            where = f"{self.role}[{name!r}]"
             other = read if name == self.item_col else lists_in(values, where)
             if other is None and name not in self.wide:
                 if (
@@ -181,7 +183,8 @@ def item_lists(
     `sep` and `wide` are the options `items_sep` and `wide`, and `orders` are columns that order
     `pred`.
     """
-    found, integers = {}, False
+    found = {}
+    integers = False
     for role, frame in frames.items():
         columns = (
             _wide_columns(frame, wide, item_col) if wide is not None and role == "pred" else ()
@@ -326,7 +329,8 @@ def refuse_joined(true: IdColumn, pred: IdColumn, keys: Sequence[IdColumn]) -> N
                 continue
             parts = [split_texts(pa.array([text]), sep)[1].to_pylist() for text in having]
             # Those of the texts that are ids of the other column, or written as its integers.
-            leaf, known = (other.dictionary or other).values, set()
+            leaf = (other.dictionary or other).values
+            known = set()
             if not isinstance(leaf, ChunkedArray) and leaf.dtype.kind in "iu":
                 leaf = pa.chunked_array([leaf]).cast(pa.large_string())
             if isinstance(leaf, ChunkedArray) and leaf.type in TEXTS:
@@ -485,7 +489,8 @@ def from_top_k(
         raise TypeError(
             f"top has {top.ndim} dimensions; expected two: a row per user, and a column per rank"
         )
-    place, there = np.asarray(top.data), ~np.ma.getmaskarray(top) & ~pd.isna(top.data)
+    place = np.asarray(top.data)
+    there = ~np.ma.getmaskarray(top) & ~pd.isna(top.data)
     if place.dtype.kind in "iu":
         if (bad := there & (place < -1)).any():
             raise DataError(

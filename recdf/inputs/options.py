@@ -534,7 +534,8 @@ class Options:
                 return type(one) is type(two) and bool(one.equals(two))
             return bool(np.array_equal(one, two) if isinstance(one, np.ndarray) else one == two)
 
-        ours, theirs = self.given, other.given
+        ours = self.given
+        theirs = other.given
         return ours.keys() == theirs.keys() and all(
             equal(value, theirs[name]) for name, value in ours.items()
         )

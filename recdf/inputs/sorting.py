@@ -43,12 +43,14 @@ def stable_order(keys: Sequence[ndarray]) -> ndarray:
 
         | key 1 | key 2 | place of the row |
     """
-    n, rows = len(keys[0]), sizes().sorted_rows
+    n = len(keys[0])
+    rows = sizes().sorted_rows
     order: ndarray | None = None
     left = [key for key in keys if len(key) and key.min() < key.max()]
     place_bits = max(n - 1, 0).bit_length()
     while left:
-        bits, packed = place_bits, np.arange(n)
+        bits = place_bits
+        packed = np.arange(n)
         while left and bits + _bits(left[-1]) <= PACKED_BITS:
             key = left.pop()
             least = int(key.min())
@@ -235,7 +237,8 @@ def _as_integers(key: ndarray, place_bits: int, descending: bool) -> ndarray:
         negative &= np.iinfo(np.int64).max  # for negative floats, larger bits mean a smaller number
         whole ^= negative
     else:
-        low, high = int(key.min()), int(key.max())
+        low = int(key.min())
+        high = int(key.max())
         if (high - low + 1) * (place_bits + 1) <= 2**63:
             above_low: ndarray = (
                 key.dtype.type(high) - key if descending else key - key.dtype.type(low)
@@ -257,7 +260,8 @@ def sort_within(key: ndarray, start: ndarray) -> None:
     list's largest."""
     length = np.diff(start)
     for lists in alike(length):
-        first, width = lists[0], int(length[lists].max())
+        first = lists[0]
+        width = int(length[lists].max())
         if width < 2:
             continue
         if (length[lists] == width).all() and lists[-1] - first + 1 == len(lists):
@@ -296,7 +300,8 @@ def alike(*length: ndarray) -> Iterator[ndarray]:
     side as the rows of a matrix, take about `matrix_cells` cells. Few lists are one group, whatever
     their lengths.
     """
-    n_lists, widest = len(length[0]), sum(int(one.max(initial=0)) for one in length)
+    n_lists = len(length[0])
+    widest = sum(int(one.max(initial=0)) for one in length)
     if n_lists * widest <= sizes().matrix_cells // 64:
         yield from [np.arange(n_lists)] if n_lists else []
         return
@@ -341,11 +346,9 @@ def exact_sums(values: ndarray, group: ndarray | None = None, n_groups: int = 1)
         edges = pairwise(np.searchsorted(group, np.arange(n_groups + 1)).tolist())
         return np.concatenate([exact_sums(values[a:z]) for a, z in edges])
     n_sums = n_groups if values.ndim == 1 else len(values)
-    total, low, at_a_time = (
-        np.zeros(n_sums),
-        np.zeros(n_sums),
-        max(sizes().summed_terms, 4 * n_groups),
-    )
+    total = np.zeros(n_sums)
+    low = np.zeros(n_sums)
+    at_a_time = max(sizes().summed_terms, 4 * n_groups)
     with np.errstate(invalid="ignore", over="ignore"):
         for first in range(0, values.shape[-1], at_a_time):
             rest = np.asarray(values[..., first : first + at_a_time], np.float64)

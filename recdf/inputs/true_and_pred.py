@@ -122,7 +122,8 @@ class RowRule:
             counts = ", ".join(f"{one.n:,} in {name}" for name, one in at.items())
             said = f'{role} has null ids: {counts}; drop these rows or pass ⟦+null_keys="drop"⟧'
             return NullKeyError(said, column=where, count=n)
-        some, hint = examples(count.some), self.hint
+        some = examples(count.some)
+        hint = self.hint
         if hint == FLOOR:
             hint = LOGARITHMS if count.n == n_rows else FLOOR if 0.0 in count.some else ""
         words = SAID[self.of].format(n=f"{n:,} {self.what}", rows=f"{n_rows:,}", some=some)
@@ -249,7 +250,8 @@ def rows_refused_or_dropped(
         )
         for rule, where, rows, some in found
     }
-    dropped, gone = {}, None
+    dropped = {}
+    gone = None
     for rule in dict.fromkeys([NULL_ID, *ROW_RULES.values()] if found else []):
         here = [rows for one, _, rows, _ in found if one is rule]
         if here and rule.answer(options) == "drop":  # a row with a null id counts only for that
@@ -359,7 +361,9 @@ def read_true(
 
 def broken_of_true(frame: DataFrame, options: Options) -> list[Broken]:
     """Return the rules that the propensities and the weights in `true` break."""
-    found, name, weight = [], options.propensity_col, options.weight_name
+    found = []
+    name = options.propensity_col
+    weight = options.weight_name
     if name is not None:
         values = float_column(frame, name, "true")
         # A floor above 0 makes 0 usable, since it counts as the floor.
@@ -410,7 +414,8 @@ def _shared_by(true: DataFrame, options: Options) -> list[str]:
 
 def by_in_true(true: DataFrame, options: Options) -> list[str]:
     """Return the `by` columns whose values are matched with those of `true`."""
-    asked, shared = options.by_in_true, _shared_by(true, options)
+    asked = options.by_in_true
+    shared = _shared_by(true, options)
     names = shared if asked is True else as_columns(asked or None)
     if asked and (not names or not set(names) <= set(shared)):
         raise ColumnError(
@@ -445,7 +450,9 @@ def read_pred(
     findings: dict[str, BrokenRows] | None = None,
 ) -> ReadRows:
     """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
-    name, of, convention = order["column"], order["by"], options.convention
+    name = order["column"]
+    of = order["by"]
+    convention = options.convention
     number: ndarray | None = None
     found: list[Broken] = []
     if name is not None and of != "row":
@@ -515,7 +522,8 @@ def hints_of(true: DataFrame | None, pred: DataFrame, options: Options) -> Hints
     more = options.relevance_col, options.propensity_col, options.weight_name
     taken = _named_otherwise(options, *as_columns(options.by), *more)
     order = order_source(pred, options)
-    by_score, name = order["by"] == "score", order["column"]
+    by_score = order["by"] == "score"
+    name = order["column"]
     asked = options.score_col is False or (
         options.convention is not None and options.convention.order == "row"
     )
@@ -527,7 +535,8 @@ def hints_of(true: DataFrame | None, pred: DataFrame, options: Options) -> Hints
         values = pred[name]  # two columns of one name are a frame
         if not isinstance(values, Series):
             return False
-        is_number, is_bool = pd.api.types.is_numeric_dtype, pd.api.types.is_bool_dtype
+        is_number = pd.api.types.is_numeric_dtype
+        is_bool = pd.api.types.is_bool_dtype
         return is_number(values.dtype) and not is_bool(values.dtype)
 
     doubts: dict[OrderDoubt, str] = {}

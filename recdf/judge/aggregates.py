@@ -124,11 +124,10 @@ class Aggregates:
     def with_constants(self, values: Floats) -> Aggregates:
         """The same with columns that have one value in all units of a cell, where `values` (cells,
         columns) are no NaN. Further columns than there are, of zeros and ones, are new."""
-        known, new = ~np.isnan(values), values.shape[1] - len(self.low)
-        base, one = (
-            np.append(self.grid.base, np.zeros(new)),
-            2.0 ** (_BITS * (self.grid.slices - 1)),
-        )
+        known = ~np.isnan(values)
+        new = values.shape[1] - len(self.low)
+        base = np.append(self.grid.base, np.zeros(new))
+        one = 2.0 ** (_BITS * (self.grid.slices - 1))
         grid = Grid(base, np.append(self.grid.unit, np.full(new, one)), self.grid.slices)
         found = replace(
             self,
@@ -138,7 +137,8 @@ class Aggregates:
             high=np.append(self.high, np.ones(new)),
         )
         steps = np.rint((np.where(known, values, base) - base) / found._steps)
-        whole, sums = steps.astype(np.int64).astype(object), found.sums
+        whole = steps.astype(np.int64).astype(object)
+        sums = found.sums
         sums[:, 0, 1:] = np.where(known, sums[:, :1, 0] * whole, sums[:, 0, 1:])
         for c, j in np.argwhere(known).tolist():
             sums[c, 1 + j] = sums[c, :, 1 + j] = whole[c, j] * sums[c, 0]
@@ -195,7 +195,9 @@ class Aggregates:
         """Whether all values are 0 or 1: none is outside, and Σ x(1 − x) is 0 in every cell."""
         base, step = (Fraction(float(one[column])) for one in (self.grid.base, self._steps))
         at = 1 + column
-        n, x, xx = self.sums[:, 0, 0], self.sums[:, 0, at], self.sums[:, at, at]
+        n = self.sums[:, 0, 0]
+        x = self.sums[:, 0, at]
+        xx = self.sums[:, at, at]
         inside = self.low[column] >= 0 and self.high[column] <= 1
         equal = n * base * (1 - base) + step * x * (1 - 2 * base) == step**2 * xx
         return bool(inside and equal.all())
@@ -235,7 +237,8 @@ class KnownMoments:
         apart = own.mean - mean[:, None]
         between = np.einsum("ca,cai,caj->cij", own.n, apart, apart)
         skewness = own.skewness[:, 0] if at.shape[1] == 1 else np.full_like(mean, np.nan)
-        low, high = np.fmin.reduce(own.lows, axis=1), np.fmax.reduce(own.highs, axis=1)
+        low = np.fmin.reduce(own.lows, axis=1)
+        high = np.fmax.reduce(own.highs, axis=1)
         central = own.central.sum(axis=1) + between
         return KnownMoments(n, mean, central, skewness, low, high, own.zeros.sum(axis=1))
 
@@ -288,11 +291,13 @@ def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid
     size = grid.slices * (1 + len(columns))
     sums = np.zeros((2, n_cells, size, size), np.int64)
     most = min(_BLOCK_ROWS, len(cell))
-    block, rest = np.empty((size + _LANES, most)), np.empty((len(columns), most))
+    block = np.empty((size + _LANES, most))
+    rest = np.empty((len(columns), most))
     block[0], fine = 1, np.zeros(len(columns), bool)
     for start in range(0, len(cell), _BLOCK_ROWS):
         of = [x[start : start + _BLOCK_ROWS] for x in columns]
-        at, found = cell[start : start + _BLOCK_ROWS], np.zeros((n_cells, size, size))
+        at = cell[start : start + _BLOCK_ROWS]
+        found = np.zeros((n_cells, size, size))
         if n_cells <= _FEW_CELLS:
             for c in range(n_cells):
                 (mine,) = (at == c).nonzero()
@@ -353,7 +358,8 @@ def _sliced(
     """Write the slices of some rows into the rows of the block after the first, which is 1, and
     return their places. Columns that are not `fine` yet have one slice as long as all others are 0.
     `rest` is used for what is left of the values."""
-    n, size = len(rows), 1 + len(columns)
+    n = len(rows)
+    size = 1 + len(columns)
     for own, column in zip(rest, columns, strict=True):
         column.take(rows, out=own, mode="clip")  # the default mode would copy once more
     if grid.base.any():

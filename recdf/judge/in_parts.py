@@ -74,11 +74,13 @@ class FarForm(NamedTuple):
             for one in (metric, *covariates)
         )
         whole = record.columns(at).cells(np.tile(np.arange(len(record.n)), (2, 1)))
-        none, n = np.zeros(0, np.int64), int(whole.n[0])
+        none = np.zeros(0, np.int64)
+        n = int(whole.n[0])
         columns = [np.zeros(0)] * len(at)
         units = Units(columns, metric, none, tuple(others), counted=(n, n), known=whole)
         values = UnitValues.around_both(units, slopes(units)[0])
-        form, constant = values.form[0], float(values.centres[0])
+        form = values.form[0]
+        constant = float(values.centres[0])
         return cls(metric, tuple(others), at, form, constant, {}, {})
 
     def at(self, labels: Sequence[Label]) -> tuple[Floats, Floats]:
@@ -109,7 +111,8 @@ class Far:
         if len(self.bound) < len(labels):
             near = [way.near.get(one, _UNKNOWN)[0] for one in labels]
             self.bound = np.maximum(_grown(self.bound, 0, len(labels)), near)
-        own, constant = [columns[i] for i in way.columns], 0.0
+        own = [columns[i] for i in way.columns]
+        constant = 0.0
         if way.of_cells:
             forms, constants = way.at(labels)
             v = constants[cell]
@@ -131,14 +134,16 @@ class Far:
         rows = (starts[near, None] + np.arange(_RUN)).ravel()
         if near[-1]:
             rows = rows[rows < len(v)]
-        far, of = np.abs(v.take(rows) + constant), cell.take(rows)
+        far = np.abs(v.take(rows) + constant)
+        of = cell.take(rows)
         out = far >= self.bound.take(of)
         if np.count_nonzero(out) > _WAITING:
             for c in np.flatnonzero(np.bincount(of[out]) > _KEPT_FAR):
                 self.bound[c] = np.partition(far[out & (of == c)], -_KEPT_FAR)[-_KEPT_FAR]
             out = far >= self.bound.take(of)
         self.left = float(far.max(initial=self.left, where=~out))
-        rows, of = rows[out], of[out]
+        rows = rows[out]
+        of = of[out]
         kept = np.array([x.take(rows) for x in own]).T
         if len(kept) > 1 and (kept == kept[0]).all():  # such as the ones of zeros and ones
             count = np.bincount(of).astype(np.float64)
@@ -168,11 +173,15 @@ class Far:
         """Keep the farthest units of each cell, and return how far they are."""
         far = np.abs((self.rows * forms[self.cell]).sum(axis=1) + constants[self.cell])
         order = np.lexsort((*self.rows.T, -far, self.cell))
-        rows, cell, far = self.rows[order], self.cell[order], far[order]
+        rows = self.rows[order]
+        cell = self.cell[order]
+        far = far[order]
         new = np.ones(len(order), bool)
         new[1:] = (cell[1:] != cell[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
         first = np.flatnonzero(new)
-        rows, cell, far = rows[first], cell[first], far[first]
+        rows = rows[first]
+        cell = cell[first]
+        far = far[first]
         count = np.add.reduceat(self.count[order], first)
         above = np.cumsum(count)
         starts = np.searchsorted(cell, np.arange(len(self.bound)))
@@ -241,9 +250,11 @@ class Summing:
 
     def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
-        sums, empty = np.zeros((2, 0, size, size), np.int64), np.zeros((0, len(self.columns)))
+        sums = np.zeros((2, 0, size, size), np.int64)
+        empty = np.zeros((0, len(self.columns)))
         cells: dict[Label, int] = {}
-        far, ids = [*map(Far.none, self.ways)], []
+        far = [*map(Far.none, self.ways)]
+        ids = []
         cubes = [np.zeros((0, *(1 + len(at),) * 3)) for at, _ in self.cubed]
         for batch in batches:
             if not batch.num_rows:
@@ -317,7 +328,8 @@ def _codes_of_labels(column: pa.Array) -> tuple[Any, list[Any]]:
         ends = np.frombuffer(edges, np.int64)[column.offset : column.offset + len(column) + 1]
         if (np.diff(ends) == 1).all():
             own = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]]
-            first, last = int(own.min()), int(own.max())
+            first = int(own.min())
+            last = int(own.max())
             return own - first, [chr(i) for i in range(first, last + 1)]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -335,9 +347,11 @@ def _grown(values: Any, axis: int, n: int) -> Any:
 
 def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
     """Σ of the products of three rows in each cell."""
-    found, size = np.zeros((n_cells, *(len(own),) * 3)), len(own)
+    found = np.zeros((n_cells, *(len(own),) * 3))
+    size = len(own)
     for at in range(0, len(cell), _CUBED_ROWS):
-        part, of = own[:, at : at + _CUBED_ROWS], cell[at : at + _CUBED_ROWS]
+        part = own[:, at : at + _CUBED_ROWS]
+        of = cell[at : at + _CUBED_ROWS]
         for c in np.unique(of):
             mine = part[:, of == c]
             pairs = (mine[:, None] * mine).reshape(size * size, -1)
@@ -375,7 +389,8 @@ class _Ends:
     columns: list[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> list[tuple[Floats, Floats]]:
-        unknown, found = np.full(len(self.columns), np.nan), []
+        unknown = np.full(len(self.columns), np.nan)
+        found = []
         for batch in batches:
             if batch.num_rows:
                 values, null = floats_of(batch, self.columns, unknown)
@@ -521,7 +536,8 @@ class SummedUsers:
         }
         n_cells = len(place) + 1
         sums = np.zeros((n_cells, 1 + len(columns), 1 + len(columns)), object)
-        empty, far = np.zeros((n_cells, len(columns))), [*map(Far.none, ways)]
+        empty = np.zeros((n_cells, len(columns)))
+        far = [*map(Far.none, ways)]
         cubes = [np.zeros((n_cells, *(1 + len(at),) * 3)) for at in cubed.values()]
         for one in far:
             one.bound = np.zeros(n_cells)
@@ -549,7 +565,8 @@ class SummedUsers:
         self, parts: UserParts, of_cells: Mapping[int, list[Regressed]], sizes: list[int]
     ) -> list[Floats]:
         """What the variance of each regression needs, from another pass."""
-        one, names = self.summing, [*self.summing.labels, *self.summing.columns]
+        one = self.summing
+        names = [*self.summing.labels, *self.summing.columns]
         found = parts.run(Spreads(one, self.cells, of_cells, sizes), names)
         if any(part is None for part in found):
             raise RowsNeeded
@@ -586,17 +603,21 @@ class SummedUsers:
         `constants` (parts, columns) has what takes the place of nulls, and further columns of zeros
         and ones.
         """
-        way, far, n_strata = self.ways[metric], self.far[metric], pair.shape[1]
+        way = self.ways[metric]
+        far = self.far[metric]
+        n_strata = pair.shape[1]
         cells = pair.reshape(2 * n_strata, -1)
         record = self.known(cells, way.columns, constants)
         if min(record.n) < 2:
             raise RowsNeeded
         n = record.n.reshape(2, -1).sum(axis=1).astype(np.int64).tolist()
-        place, part = np.full(len(self.record.n), -1), np.zeros(len(self.record.n), np.int64)
+        place = np.full(len(self.record.n), -1)
+        part = np.zeros(len(self.record.n), np.int64)
         place[cells] = np.arange(len(cells))[:, None]
         place[-1], part[cells] = -1, np.arange(cells.shape[1])
         mine = place[far.cell] >= 0
-        rows, of = far.rows[mine], far.cell[mine]
+        rows = far.rows[mine]
+        of = far.cell[mine]
         arm, stratum = np.divmod(place[of], n_strata)
         den = way.metric.den
         empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]].sum(axis=(1, 2))

@@ -88,7 +88,8 @@ def refuse_mixed_models(
     purpose. Without what `evaluate` wrote, a column tells recommenders apart if most lists stand
     once under each of its values.
     """
-    spec, columns = evaluated(per_user), list(per_user)
+    spec = evaluated(per_user)
+    columns = list(per_user)
     apart = [name for name in spec.get("by", []) if name in columns and name not in (*by, *key)]
     lists = [*by, *(name for name in spec.get("user_col", []) if name in columns)]
     mixed = len(lists) > len(by) and apart and len(per_user[apart].drop_duplicates()) > 1
@@ -170,7 +171,8 @@ def named_frame(role: str, data: Any) -> pd.DataFrame:
 
 def require(frame: Any, role: str, names: Any) -> list[str]:
     """Return one or several names as a list if all are columns of `frame`, which is a DataFrame."""
-    table, found = frame_of(role, frame), as_columns(names)
+    table = frame_of(role, frame)
+    found = as_columns(names)
     for name in found:
         column(table, name, role)
     return found
@@ -217,7 +219,8 @@ def key_codes(
 
 def count_distinct(cell: Codes, n_cells: int, unit: Codes, n_units: int) -> Codes:
     """How many distinct units each cell has; repeated rows of a unit count once."""
-    keys, span = cell * n_units + unit, n_cells * n_units
+    keys = cell * n_units + unit
+    span = n_cells * n_units
     if span > 8 * len(keys) + 1024:
         once = distinct(keys)
     else:  # a table of all keys takes less time than sorting

@@ -250,9 +250,11 @@ class ExperimentRows:
         """The rows of both arms without those of thin strata, if these are to be left out."""
         if self.strata is None or not self.drop_thin:
             return both
-        stratum, n = both.take(self.strata[0]), len(self.strata[1])
+        stratum = both.take(self.strata[0])
+        n = len(self.strata[1])
         unit = np.arange(len(stratum)) if self.clusters is None else both.take(self.clusters)
-        cell, n_units = both.arm * n + stratum, int(unit.max(initial=-1)) + 1
+        cell = both.arm * n + stratum
+        n_units = int(unit.max(initial=-1)) + 1
         thick = count_distinct(cell, 2 * n, unit, n_units).reshape(2, n).min(axis=0) >= 2
         return both if thick.all() else both.where(thick[stratum])
 
@@ -287,7 +289,8 @@ def read_experiment_rows(
     named = [] if variant_col is None else [variant_col]
     variant, labels = group_codes(data, role, named)
     group, groups = group_codes(data, role, by_cols)
-    keys, users = as_columns(user_col) or ["user_id"] * ("user_id" in data.columns), None
+    keys = as_columns(user_col) or ["user_id"] * ("user_id" in data.columns)
+    users = None
     if keys:
         (users,), n = key_codes([(role, data)], keys)
         # Rows within other clusters (a region, an hour) may be assigned row by row.
@@ -382,15 +385,18 @@ def _assigned_whole(codes: Codes, variant: Codes) -> bool:
     known = codes >= 0
     if known.sum() < max(_LEAST_UNITS, _KNOWN_IDS * len(codes)):
         return False
-    codes, variant = codes[known], variant[known]
-    n_ids, n = int(codes.max(initial=-1)) + 1, np.bincount(variant)
+    codes = codes[known]
+    variant = variant[known]
+    n_ids = int(codes.max(initial=-1)) + 1
+    n = np.bincount(variant)
     size = np.bincount(codes, minlength=n_ids)
     again = size > 1
     if n_ids < _LEAST_UNITS or not again.any():
         return False
     crossed = in_several_variants(codes, variant, n_ids)[again]
     q = ((n / n.sum())[:, None] ** size[again]).sum(axis=0)
-    spread, above = np.sqrt((q * (1 - q)).sum()), (~crossed).sum() - q.sum()
+    spread = np.sqrt((q * (1 - q)).sum())
+    above = (~crossed).sum() - q.sum()
     return bool(crossed.mean() <= _CROSSED and above > _BY_CHANCE * spread)
 
 
@@ -570,7 +576,8 @@ def read_model_rows(
 
     def show(cells: Codes) -> str:
         """Keys of up to five cells."""
-        names, rows = [*keys, *folds], [int(np.argmax(cell == one)) for one in cells[:5]]
+        names = [*keys, *folds]
+        rows = [int(np.argmax(cell == one)) for one in cells[:5]]
         return some_keys(
             pd.concat([frame[names] for _, frame in parts], ignore_index=True), rows, names
         )
@@ -618,8 +625,10 @@ def paired_values(
 
     The error offers `missing="zero"` where the call takes it.
     """
-    base, model = table[pair[0]], table[pair[1]]
-    has_base, has_model = ~np.isnan(base), ~np.isnan(model)
+    base = table[pair[0]]
+    model = table[pair[1]]
+    has_base = ~np.isnan(base)
+    has_model = ~np.isnan(model)
     if has_base.all() and has_model.all():
         return base, model, (0, 0)
     only = has_base & ~has_model, has_model & ~has_base

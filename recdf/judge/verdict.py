@@ -84,7 +84,8 @@ class _Threshold(float):
     sign."""
 
     def __format__(self, spec: str) -> str:
-        digits, sign = int(spec.strip("+") or 3), "+" * spec.startswith("+")
+        digits = int(spec.strip("+") or 3)
+        sign = "+" * spec.startswith("+")
         return number(float(self), form_of(float(self), sign=sign, significant=digits))
 
 
@@ -206,7 +207,8 @@ def says_worse(row: AnyRow) -> bool:
 def hides_harm(row: AnyRow, better: str | None) -> bool:
     """Whether the verdict of a row is withheld, and the numbers as they stand say worse, or may do
     so where nobody knows which side is better (None)."""
-    below, above = row["ci_high"] < 0, row["ci_low"] > 0
+    below = row["ci_high"] < 0
+    above = row["ci_low"] > 0
     worse = {"larger": below, "smaller": above, None: below or above}
     return is_withheld(row) and worse.get(better, False)
 
@@ -263,7 +265,8 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
     found = []
     for values in zip(*map(list, columns.values()), strict=True):
         row = dict(zip(columns, values, strict=True))
-        effect, remarks = row["effect"], codes_of(by_rank(codes_of(row["remarks"])))
+        effect = row["effect"]
+        remarks = codes_of(by_rank(codes_of(row["remarks"])))
         withheld = next((code for code in remarks if CAUTIONS[code].withheld(kind, row)), "")
         effect = "" if withheld else effect
         said = sentence(kind, effect, withheld, remarks, row)

@@ -116,12 +116,14 @@ def find_candidates(
     group = np.searchsorted(pairs, log.pairs(row, n_items))
     time = log.time[row]
     order = stable_order([group] if ascends(time) else [group, time])
-    row, time = row[order], time[order]
+    row = row[order]
+    time = time[order]
     size = np.bincount(group, minlength=len(pairs))
     end = np.cumsum(size)[group_of_event]
     start = end - size[group_of_event]
     high = bisect(time, start, end, events.time, right=True)
-    low, late = start, (high == start) & (end > start)
+    low = start
+    late = (high == start) & (end > start)
     if window is not None:
         low = bisect(time, start, high, _minus(events.time, window), right=False)
     if skew > 0:
@@ -175,11 +177,13 @@ def bisect(
 
     The values from `low` to `high` must be ascending.
     """
-    low, high = low.copy(), high.copy()
+    low = low.copy()
+    high = high.copy()
     open_ = np.flatnonzero(low < high)
     while len(open_):
         middle = (low[open_] + high[open_]) >> 1
-        found, goal = values[middle], target[open_]
+        found = values[middle]
+        goal = target[open_]
         below = found <= goal if right else found < goal
         low[open_[below]] = middle[below] + 1
         high[open_[~below]] = middle[~below]
@@ -202,24 +206,29 @@ def give_credit(candidates: Candidates, rule: Attribution, value: Floats | None 
         Value of each event; 0 without it.
     """
     event = np.flatnonzero(candidates.outcome == ATTRIBUTED)
-    low, high = candidates.low[event], candidates.high[event]
+    low = candidates.low[event]
+    high = candidates.high[event]
     if rule != "all":
         low, high = (high - 1, high) if rule == "last" else (low, low + 1)
-    worth, n = np.zeros(len(event)) if value is None else value[event], len(candidates.row)
-    share, total = np.zeros(n), np.zeros(n)
+    worth = np.zeros(len(event)) if value is None else value[event]
+    n = len(candidates.row)
+    share = np.zeros(n)
+    total = np.zeros(n)
     # Events that belong to many impressions are taken some at a time, so that memory stays small.
     length = high - low
     few = np.flatnonzero(length <= FEW_CANDIDATES)
     chunk = np.cumsum(length[few]) // CHUNK_SHARES
     for some in np.split(few, np.flatnonzero(np.diff(chunk)) + 1):
         own = length[some]
-        place, part = spans(low[some], own), np.repeat(1.0 / own, own)
+        place = spans(low[some], own)
+        part = np.repeat(1.0 / own, own)
         share += np.bincount(place, part, n)
         total += np.bincount(place, part * np.repeat(worth[some], own), n)
     # What an event of many impressions, such as of a bot, gives to each begins at the first of them
     # and ends behind the last, so that running sums do not take time for each.
     many = np.flatnonzero(length > FEW_CANDIDATES)
-    begins, ends = low[many], high[many]
+    begins = low[many]
+    ends = high[many]
     exact = np.longdouble(1) / length[many]
     covers = np.cumsum(np.bincount(begins, minlength=n + 1) - np.bincount(ends, minlength=n + 1))
     for found, weight in ((share, exact), (total, exact * worth[many])) if len(many) else ():
@@ -257,7 +266,8 @@ def sessions_by_gap(keys: list[Integers], time: np.ndarray, gap: float) -> Integ
     """
     owner = keys[0] if len(keys) == 1 else dense_codes(keys)[0]
     order = stable_order([owner] if ascends(time) else [owner, time])
-    heads, pause = run_heads([owner[order]]), np.diff(time[order])
+    heads = run_heads([owner[order]])
+    pause = np.diff(time[order])
     begins = np.ones(len(order), bool)
     # A difference that overflows is negative; such a pause is long and ends the session.
     begins[1:] = (pause > gap) | (pause < 0)
@@ -353,10 +363,12 @@ def rank_lists(lists: ListRule, position: np.ndarray | None, stays: Mask | None 
     there = lists.code if order is None else lists.code[order]
     heads = run_heads([there])
     number = place_in_run(np.diff(heads, append=len(there))) + 1
-    start, odd = 1.0, [0, 0]
+    start = 1.0
+    odd = [0, 0]
     if position is not None and len(number):
         place = position if order is None else position[order]
-        start, step = float(place.min()), np.diff(place)
+        start = float(place.min())
+        step = np.diff(place)
         step[heads[1:] - 1] = 1  # from one list to the next
         odd = [len(run_heads([there[np.flatnonzero(one)]])) for one in (step > 1, step == 0)]
     if order is not None:

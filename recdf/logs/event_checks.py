@@ -62,7 +62,8 @@ def odd_clocks(rows: ImpressionRows) -> Iterator[OddRow]:
     Also events all of which are farther from the log than it is long, before it or after it, as
     when seconds were read as milliseconds.
     """
-    log, clock = rows.log, rows.clock
+    log = rows.log
+    clock = rows.clock
     if log.time is None:
         return
     first, last = (float(edge) for edge in (log.time.min(), log.time.max()))
@@ -70,7 +71,8 @@ def odd_clocks(rows: ImpressionRows) -> Iterator[OddRow]:
     some_events = [events for events in rows.events if len(events.moments.time)]
     for events in some_events:
         time = events.moments.time
-        after, before = float(time.min()) > last + long, float(time.max()) < first - long
+        after = float(time.min()) > last + long
+        before = float(time.max()) < first - long
         yield (
             "times_apart",
             "times that have nothing in common",
@@ -85,7 +87,8 @@ def odd_clocks(rows: ImpressionRows) -> Iterator[OddRow]:
     for events in some_events if not clock.is_number else ():
         # Count for each offset, in half hours, the events that soon follow an impression of their
         # item after that shift, of those that are about an item that their user was shown.
-        n, second = len(events.moments.time), TICKS_PER_SECOND[clock.unit]
+        n = len(events.moments.time)
+        second = TICKS_PER_SECOND[clock.unit]
         some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
         sample = events.moments.take(some)
         pairs = distinct(sample.pairs(slice(None), log.n_items))
@@ -135,7 +138,9 @@ def odd_events(rows: ImpressionRows, events: EventRows, rules: Rules) -> Iterato
     """Yield events that belong to no impression, by the reason; events that belong to the
     impression of another list than the one that they name, by time; and prices below 0, such as
     refunds."""
-    log, what, n = rows.log, events.name, len(events.frame)
+    log = rows.log
+    what = events.name
+    n = len(events.frame)
 
     def odd(code: str, finding: str, some: Any, of: int, names: list[str], effect: str) -> OddRow:
         first = row_objects(events.frame[names].take(some[:3]))
@@ -196,7 +201,8 @@ def odd_events(rows: ImpressionRows, events: EventRows, rules: Rules) -> Iterato
             "negative value; give refunds to from_impressions as a frame of their own (refunds=), "
             "which takes out what they cancel"
         )
-        below, names = np.flatnonzero(events.paid < 0), [str(rules.value_col)]
+        below = np.flatnonzero(events.paid < 0)
+        names = [str(rules.value_col)]
         yield odd("negative_prices", "prices below 0", below, n, names, effect)
 
 
@@ -259,7 +265,8 @@ class Copies(NamedTuple):
 
 def logged_twice(rows: ImpressionRows, rules: Rules) -> dict[str, Copies]:
     """Count in the log, if it has times, and in its events the rows that were written twice."""
-    log, found = rows.log, {}
+    log = rows.log
+    found = {}
     names = [rules.user_col, rules.item_col, *as_columns(rules.time_col)]
     if log.time is not None:
         of_log = [rules.user_col, *rules.source_lists, rules.item_col]
@@ -289,7 +296,8 @@ def odd_click_rates(log: LogRows, clicks: EventRows, name: str) -> Iterator[OddR
     shown = np.bincount(log.user, minlength=n_users)
     clicked = np.minimum(np.bincount(clicks.moments.user, minlength=n_users), shown)
     user = np.flatnonzero(shown)
-    n, rate = shown[user], clicked[user] / shown[user]
+    n = shown[user]
+    rate = clicked[user] / shown[user]
     # Nobody counts for more than the busiest tenth does.
     weight = np.minimum(n, np.quantile(n, 0.9))
     usual = np.average(rate, weights=weight)

@@ -165,13 +165,16 @@ class ImpressionRows(NamedTuple):
 
 def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> ImpressionRows:
     """Read the log and its events (`clicks`, `purchases`, `refunds`) by the rules."""
-    frames, dropped = {}, {}
+    frames = {}
+    dropped = {}
     for role, data in {"log": log, **events}.items():
         frames[role], dropped[role] = _without_nulls(raw_frame(data, role), role, rules)
-    log, roles = frames["log"], list(frames)
+    log = frames["log"]
+    roles = list(frames)
     users = frame_codes(frames, roles, rules.user_col)[0]
     items, n_items = frame_codes(frames, roles, rules.item_col)
-    clock, times = Clock("datetime", "ns"), {}
+    clock = Clock("datetime", "ns")
+    times = {}
     if rules.time_col is not None:
         named = [(f"{role}[{rules.time_col!r}]", frames[role][rules.time_col]) for role in roles]
         clock, found = read_times(named)
@@ -206,8 +209,10 @@ def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Impressi
     if gap is not None and time is not None:
         session = sessions_by_gap(of_list, time, gap)
         of_list = [*of_list, session]
-    lists, item = arrange_lists(of_list, position, time), items["log"]
-    clicks, repeated = _read_clicked(log, rules), repeated_rows(lists.code, item, n_items)
+    lists = arrange_lists(of_list, position, time)
+    item = items["log"]
+    clicks = _read_clicked(log, rules)
+    repeated = repeated_rows(lists.code, item, n_items)
     read = LogRows(log, of_list, item, n_items, lists, time, position, session, clicks, repeated)
     return ImpressionRows(read, read_events, clock, dropped)
 
@@ -315,13 +320,16 @@ def with_persons(
     of = codes.pop("persons")
     first = first_rows(of, n + 1)
     first[n] = -1  # the entry that the code of a null, -1, reads
-    label, where = persons[person_col], f"persons[{person_col!r}]"
+    label = persons[person_col]
+    where = f"persons[{person_col!r}]"
     ids = read_ids(label, where)
     person = encode([ids]).codes[0]
     of_other = distinct(of[(of >= 0) & (person != person[first[of]])])
-    seen, found = np.zeros(n + 1, bool), {}
+    seen = np.zeros(n + 1, bool)
+    found = {}
     for role, frame in frames.items():
-        place, together = first[codes[role]], label
+        place = first[codes[role]]
+        together = label
         seen[codes[role]] = True
         own = np.flatnonzero(place < 0)
         if len(own):
@@ -429,11 +437,14 @@ def attribute_events(
     event, and is left out of `ahead`. Plain numbers that count no time since 1970 have no such
     limit.
     """
-    log, clock, moments = rows.log, rows.clock, events.moments
+    log = rows.log
+    clock = rows.clock
+    moments = events.moments
     window = clock.span(rules.window, "window")
     skew = clock.span(rules.clock_skew, "clock_skew") or 0
     named = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
-    free, by_list = np.flatnonzero(named < 0), np.flatnonzero(named >= 0)
+    free = np.flatnonzero(named < 0)
+    by_list = np.flatnonzero(named >= 0)
     parts = [(free, find_candidates(log.moments, moments.take(free), window, skew))]
     if len(by_list):
         # In its list, the impression may be later than the event by any difference of two clocks.
@@ -442,7 +453,8 @@ def attribute_events(
         found = find_candidates(shown, own, None, np.inf)
         found.outcome[own.user > log.lists.code.max(initial=-1)] = UNKNOWN_LIST
         parts.append((by_list, found))
-    outcome, ahead = np.empty(len(lists), np.int8), np.empty(0)
+    outcome = np.empty(len(lists), np.int8)
+    ahead = np.empty(0)
     for event, found in parts:
         outcome[event] = found.outcome
         lost = np.flatnonzero(found.outcome == BEFORE_IMPRESSION)
@@ -491,8 +503,10 @@ def without_refunded(
     by_name = {events.name: events for events in all_events}
     if "refunds" not in by_name:
         return all_events, {}
-    refunds, purchases = by_name.pop("refunds"), by_name["purchases"]
-    frames, value = {"purchases": purchases.frame, "refunds": refunds.frame}, rules.value_col
+    refunds = by_name.pop("refunds")
+    purchases = by_name["purchases"]
+    frames = {"purchases": purchases.frame, "refunds": refunds.frame}
+    value = rules.value_col
     # Without amounts in both frames, each refund cancels one whole purchase.
     price, amount = (np.ones(len(frame)) for frame in frames.values())
     if value is not None and all(value in frame.columns for frame in frames.values()):
@@ -507,8 +521,10 @@ def without_refunded(
         orders = frame_codes(frames, frames, rules.order_col)[0].values()
         keys.insert(2, np.concatenate(list(orders)))
     left, rest, met = match_refunds(dense_codes(keys[:-1])[0], keys[-1], price, amount)
-    gone, reduced = (left <= 0) & (price > 0), (left > 0) & (left < price)
-    paid, lists = purchases.paid, purchases.list_keys
+    gone = (left <= 0) & (price > 0)
+    reduced = (left > 0) & (left < price)
+    paid = purchases.paid
+    lists = purchases.list_keys
     by_name["purchases"] = purchases._replace(
         frame=purchases.frame[~gone].reset_index(drop=True),
         moments=purchases.moments.take(~gone),
@@ -539,15 +555,18 @@ def match_refunds(
     `pair` and `time` are those of the purchases, and then those of the refunds. The purchases of a
     pair of user and item wait in a stack, the latest on top, for the refunds that follow.
     """
-    n, whole = len(price), [*price.tolist(), *amount.tolist()]
-    left, met = whole.copy(), np.zeros(len(amount), bool)
+    n = len(price)
+    whole = [*price.tolist(), *amount.tolist()]
+    left = whole.copy()
+    met = np.zeros(len(amount), bool)
     order = stable_order([pair, time])  # of one time, the purchase stands before its refund
     order = order[np.isin(pair[order], pair[n:])]
     open_: list[int] = []
     now = -1
     for row, own in zip(order.tolist(), pair[order].tolist(), strict=True):
         if own != now:
-            open_, now = [], own
+            open_ = []
+            now = own
         if row < n:
             open_.append(row)
             continue

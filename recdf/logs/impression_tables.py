@@ -75,7 +75,8 @@ def make_tables(
     log, (events, refunded) = rows.log, without_refunded(rows.events, rules)
     named = lists_of_events(log, events)
     response, outcomes, counted, ahead = _respond(rows, events, named, rules)
-    copies, added = logged_twice(rows, rules), []
+    copies = logged_twice(rows, rules)
+    added = []
     if rules.unattributed == "true":
         for kind, lists in zip(events, named, strict=True):
             left = np.flatnonzero(outcomes[kind.name] != ATTRIBUTED)
@@ -102,7 +103,8 @@ def make_tables(
         more_rows = [first.assign(**together.columns(rules))]
     stays, response, counted["repeated"] = _settle_repeats(log, response)
     ranking = rank_lists(log.lists, log.position, stays)
-    spec, rank = _spec(rows, ranking, counted, copies, rules), ranking.rank
+    spec = _spec(rows, ranking, counted, copies, rules)
+    rank = ranking.rank
     spec["ahead"] = skews(ahead, rows.clock)
     frame = (
         log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
@@ -167,7 +169,8 @@ def _respond(
 ) -> tuple[Response, dict[str, Integers], dict[str, Any], dict[str, Floats]]:
     """Return the response of every row of the log, what became of every event, the counts of that,
     and by how many seconds events were ahead of their impression."""
-    log, n = rows.log, len(rows.log)
+    log = rows.log
+    n = len(rows.log)
     depth, sums, outcomes, counts, ahead = np.zeros(n, np.int8), {}, {}, {}, {}
     if log.clicks is not None:
         sums[CLICKS] = log.clicks
@@ -289,13 +292,15 @@ def _unattributed(
         log_row[by_time] = np.where(high > low, found, -1)
         # Row -1 reads the last entry: no list.
         lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]
-    placed, item = lists >= 0, events.moments.item[row]
+    placed = lists >= 0
+    item = events.moments.item[row]
     pair = TimedPairs(lists, item, lists).pairs(slice(None), log.n_items)
     shown = TimedPairs(log.lists.code, log.item, log.lists.code)
     same = rows_of_pairs(shown, distinct(pair[placed]), log.n_items)
     in_list = np.isin(pair, shown.pairs(same, log.n_items)) & placed
     keep = np.flatnonzero(placed & ~in_list)
-    clicked, paid = events.name == CLICKS, events.paid
+    clicked = events.name == CLICKS
+    paid = events.paid
     response = {"depth": np.full(len(keep), CLICKED if clicked else BOUGHT)}
     response[events.name] = np.ones(len(keep))
     if rules.value_col is not None and not clicked:

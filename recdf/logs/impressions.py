@@ -83,7 +83,8 @@ class Impressions:
         ahead = {
             name: np.append(seconds, other._ahead[name]) for name, seconds in self._ahead.items()
         }
-        one, two = self.spec, other.spec
+        one = self.spec
+        two = other.spec
         seen = [spec for spec in (one, two) if spec["counts"]["impressions"]] or [one]
         # The finest of the clocks, by its unit, and then by how many of its numbers make a second.
         units = ["", *TICKS_PER_SECOND]
@@ -468,7 +469,8 @@ def warn_of_counts(spec: Mapping[str, Any]) -> None:
             )
         # Events that are lost since they came just before their impression.
         skew = spec["ahead"].get(name, {})
-        n, least = skew.get("events", 0), BESIDE_SKEW if spec["clock_skew"] else WORTH_A_WARNING
+        n = skew.get("events", 0)
+        least = BESIDE_SKEW if spec["clock_skew"] else WORTH_A_WARNING
         if n and n >= least * n_events and n > 2 * skew["farther"]:
             warn_user(
                 f"{n:,} of {n_events:,} {name} ({n / n_events:.1%}) belong to no impression, since "
@@ -478,7 +480,9 @@ def warn_of_counts(spec: Mapping[str, Any]) -> None:
             )
     for name, first in spec["first_copies"].items():
         own = {"events": counts["impressions"], **counts, **counts.get(name, {})}
-        n, of, log = own["logged_twice"], own["events"], name == "log"
+        n = own["logged_twice"]
+        of = own["events"]
+        log = name == "log"
         if n >= WORTH_A_WARNING * of:
             warn_user(
                 f"{n:,} of {of:,} {'impressions' if log else name} ({n / of:.1%}) repeat an "

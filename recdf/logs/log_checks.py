@@ -240,7 +240,8 @@ def _odd_rows(
     frames = {
         role: as_frame(one, role) for role, one in given.items() if one is not None or role == "log"
     }
-    persons, log = frames.pop("persons", None), frames["log"]
+    persons = frames.pop("persons", None)
+    log = frames["log"]
     effect = "there is nothing to evaluate"
     yield "empty", "log is empty", "error", not len(log), 1, "0 rows", effect
     if whole and not len(log):
@@ -248,7 +249,8 @@ def _odd_rows(
     for role, frame in frames.items():
         for name in rules.key_columns(role):
             own = rules.device_col if name == rules.user_col and rules.device_col else name
-            null, what = column(frame, own, role).isna().sum(), f"null {own} in {role}"
+            null = column(frame, own, role).isna().sum()
+            what = f"null {own} in {role}"
             if role == "log" and own == rules.rank_col:
                 what = "positions missing"
             effect = 'from_impressions raises; ⟦+null_keys="drop"⟧ leaves these rows out'
@@ -261,7 +263,8 @@ def _odd_rows(
     except (ColumnError, OptionError):
         raise
     except RecdfError as error:
-        what, effect = "columns that cannot be read or compared", "from_impressions raises"
+        what = "columns that cannot be read or compared"
+        effect = "from_impressions raises"
         yield "unreadable", what, "error", 1, None, str(error), effect
         return
     if whole and not len(rows.log):
@@ -321,7 +324,8 @@ def _heavy_users(log: LogRows, many: int, rules: Rules, whole: bool) -> Iterator
     if whole:
         share = rows[busy].sum() / len(log)
         effect = f"they have {share:.1%} of the impressions; {effect}"
-    what, n_users = f"users with over {amount(many, 'impression')}", np.count_nonzero(rows > 0)
+    what = f"users with over {amount(many, 'impression')}"
+    n_users = np.count_nonzero(rows > 0)
     yield "many_impressions", what, "warning", len(busy), n_users, words, effect
     if whole and n_users >= ENOUGH_USERS and MUCH * len(log) < rows.max() <= many:
         what = "a user with over 5 % of the impressions"
@@ -337,21 +341,25 @@ def _odd_lists(log: LogRows, rules: Rules, whole: bool) -> Iterator[OddRow]:
     twice."""
     names = [rules.user_col, *rules.source_lists, rules.item_col]
     ranking = rank_lists(log.lists, log.position)
-    n, start = ranking.n_lists, ranking.start
+    n = ranking.n_lists
+    start = ranking.start
     concerned = len(distinct(log.lists.code[log.repeated]))
     some = dict.fromkeys(row_objects(log.frame[names].take(log.repeated[:5])))
-    what, effect = "items shown twice in a list", "the first impression stands for all"
+    what = "items shown twice in a list"
+    effect = "the first impression stands for all"
     yield "item_twice", what, "warning", concerned, n, some, effect
     if log.position is None:
         return
     effect = "ranks for metrics count from 1; the positions stay as they are in pred"
-    what, odd = "positions that do not start at 1", whole and start != 1
+    what = "positions that do not start at 1"
+    odd = whole and start != 1
     yield "first_position", what, "info", odd, 1, f"from {start:g}", effect
     effect = (
         "ranks close the holes (advertisements, collapsed places); the positions stay as they are "
         "in pred"
     )
-    holes, ties = ranking.lists_with_holes, ranking.lists_with_ties
+    holes = ranking.lists_with_holes
+    ties = ranking.lists_with_ties
     yield "position_holes", "positions with holes", "info", holes, n, "", effect
     effect = (
         "several pages or requests are one list; name the column of the request in ⟦+list_cols=⟧"
@@ -361,13 +369,12 @@ def _odd_lists(log: LogRows, rules: Rules, whole: bool) -> Iterator[OddRow]:
 
 def _odd_variants(log: LogRows, name: str, rules: Rules) -> Iterator[OddRow]:
     values = column(log.frame, name, "log")
-    null, where, effect = (
-        values.isna().sum(),
-        f"log[{name!r}]",
-        "these impressions belong to no arm",
-    )
+    null = values.isna().sum()
+    where = f"log[{name!r}]"
+    effect = "these impressions belong to no arm"
     yield "null_variants", "null variants", "warning", null, len(log), where, effect
-    variant, known = pd.factorize(values)[0], np.flatnonzero(values.notna())
+    variant = pd.factorize(values)[0]
+    known = np.flatnonzero(values.notna())
     names = [rules.user_col, *rules.source_lists]
     within = "the list belongs to no arm: leave it out"
     across = 'join_experiment refuses them, or leaves them out with ⟦+multi_variant="drop"⟧'
@@ -391,14 +398,16 @@ def _odd_propensities(
     actions."""
     given = read_numbers(column(log.frame, name, "log"), f"log[{name!r}]").astype(float)
     bad = ~((given > 0) & (given <= 1))
-    what, some = "propensities outside (0, 1]", given[bad][:5].tolist()
+    what = "propensities outside (0, 1]"
+    some = given[bad][:5].tolist()
     effect = "a propensity is a probability above 0; estimates of other policies divide by it"
     yield "bad_propensities", what, "error", bad.sum(), len(given), some, effect
     inverse = 1 / given[~bad]
     actions = len(distinct(log.item)) if n_actions is None else n_actions
     if not whole or len(inverse) < 2:
         return
-    mean, error = inverse.mean(), inverse.std(ddof=1) / np.sqrt(len(inverse))
+    mean = inverse.mean()
+    error = inverse.std(ddof=1) / np.sqrt(len(inverse))
     if abs(mean - actions) > max(FAR * error, 1e-9 * actions):
         what = "propensities that do not fit the actions"
         words = f"mean of 1/propensity {mean:.4g}, actions {actions:,}"
@@ -456,13 +465,15 @@ def read_spec(path: Any) -> dict[str, Any]:
 
 def shares_of(counts: Mapping[str, Any]) -> Iterator[tuple[str, CountOf]]:
     """Give the shares that the counts of a spec hold, each by what it is a share of."""
-    n, null = counts["impressions"], counts.get("null_rows", {})
+    n = counts["impressions"]
+    null = counts.get("null_rows", {})
     for name in ("repeated", "logged_twice"):
         yield f"impressions {name}", CountOf(counts.get(name, 0), n)
     yield "impressions with a null", CountOf(null.get("log", 0), null.get("log", 0) + n)
     for kind in ("clicks", "purchases", "refunds"):
         own = counts.get(kind, {"events": 0})
-        rows, rest = own["events"], own["events"] - own.get("refunded", 0)
+        rows = own["events"]
+        rest = own["events"] - own.get("refunded", 0)
         for name in ("logged_twice", "refunded", "without_purchase"):
             yield f"{kind} {name}", CountOf(own.get(name, 0), rows)
         yield f"{kind} with a null", CountOf(null.get(kind, 0), null.get(kind, 0) + rows)
@@ -476,7 +487,8 @@ def shares_of(counts: Mapping[str, Any]) -> Iterator[tuple[str, CountOf]]:
 def moved_shares(counts: Mapping[str, Any], older: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each share that moved between the counts of two specs, and for events
     that only one of them has."""
-    said, pairs = [], []
+    said = []
+    pairs = []
     for (name, one), (_, two) in zip(shares_of(counts), shares_of(older), strict=True):
         if one.of and two.of:
             pairs.append((name.replace("_", " "), one, two))

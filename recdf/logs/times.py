@@ -148,7 +148,8 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
 
 
 def _read_time(series: pd.Series, where: str) -> TimeColumn:
-    null, dtype = series.isna().to_numpy(dtype=bool), series.dtype
+    null = series.isna().to_numpy(dtype=bool)
+    dtype = series.dtype
     if null.all():
         return TimeColumn(np.zeros(len(series), np.int64), "empty", "", where)
     if pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):

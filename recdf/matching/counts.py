@@ -232,7 +232,8 @@ def _hits(counts: ListCounts) -> ndarray:
 
 
 def _relevant_counts(counts: ListCounts) -> ndarray:
-    true, listed = counts.matched.true_lists, counts.matched.true_list[counts.mine]
+    true = counts.matched.true_lists
+    listed = counts.matched.true_list[counts.mine]
     listed = listed[listed >= 0]
     rows = spans(true.start[listed], true.n_relevant[listed])  # relevant rows come first
     return np.bincount(true.item[rows], minlength=counts.n_items)
@@ -268,10 +269,8 @@ def user_group_sums(column: str) -> tuple[Sum, Sum]:
     Each of the two is a dict by the name of the group. Where parts of a population are added, it is
     a sum per group.
     """
-    shown, had = (
-        partial(_by_user_groups, column, _shown_to),
-        partial(_by_user_groups, column, _had_by),
-    )
+    shown = partial(_by_user_groups, column, _shown_to)
+    had = partial(_by_user_groups, column, _had_by)
     return Sum(f"shown to each {column!r}", shown), Sum(f"had by each {column!r}", had, "log")
 
 

@@ -157,7 +157,8 @@ class Hits:
             above = max(one for one in known if one < cut)
             if (above, cut) not in parts:
                 parts[above, cut] = self.where((self.rank > above) & (self.rank <= cut))
-            further, total = parts[above, cut], known[above].copy()
+            further = parts[above, cut]
+            total = known[above].copy()
             np.add.at(
                 total, further.list, np.asarray(value(further, *args), np.float64)
             )  # it is slow for integers

@@ -74,7 +74,8 @@ def encode_by(
     if known is not None:
         rows = table.frame_rows(np.arange(len(table)) if heads is None else heads)
         (first_seen, codes), n = encode_both(known, key_labels(table.frame, names, rows), names)
-        present, labels = first_seen.all(), known
+        present = first_seen.all()
+        labels = known
     else:
         (codes,), n = encode_keys([at_heads(table.by, heads)])
         first = first_rows(codes, n)
@@ -156,7 +157,8 @@ def key_frame(
     # Versions of pandas differ in whether an empty frame affects the common dtype, so empty frames
     # are left out.
     chosen = [source for source in chosen if len(source[1])] or chosen[:1]
-    row_of, above = np.full(n_keys, -1, np.int64), 0
+    row_of = np.full(n_keys, -1, np.int64)
+    above = 0
     if len(chosen) == 1:
         frame, codes, rows = chosen[0]
         row_of[codes] = rows
@@ -171,7 +173,8 @@ def key_frame(
         integers = all(pd.api.types.is_integer_dtype(one.dtype) for one in columns)
         if not integers or all(unsigned) or not any(unsigned):
             continue
-        low, high = min(int(one.min()) for one in columns), max(int(one.max()) for one in columns)
+        low = min(int(one.min()) for one in columns)
+        high = max(int(one.max()) for one in columns)
         if low < 0 and high >= 2**63:
             raise IdTypeError(
                 f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which no '
@@ -256,7 +259,8 @@ def list_blocks(
     """
     if heads is None:
         return _dealt(code, n_codes, columns)
-    codes, start = code[:], np.append(heads, n_rows)
+    codes = code[:]
+    start = np.append(heads, n_rows)
     known = codes[codes >= 0]
     if len(known) and known.max() <= 64 * len(known):
         seen = np.zeros(int(known.max()) + 1, bool)
@@ -271,8 +275,10 @@ def list_blocks(
     edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(codes))]).tolist(), len(codes)]
 
     def standing(a: int, z: int) -> Block:
-        rows, own = slice(int(start[a]), int(start[z])), codes[a:z]
-        values, inside = [column[rows] for column in columns], own >= 0
+        rows = slice(int(start[a]), int(start[z]))
+        own = codes[a:z]
+        values = [column[rows] for column in columns]
+        inside = own >= 0
         if inside.all():
             return Block(own, start[a : z + 1] - rows.start, rows, values)
         length = np.diff(start[a : z + 1])[inside]
@@ -292,7 +298,8 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
     at a time, so that only the values of these are in memory twice. They are read in the order of
     the table, which is fast; to gather them block by block would wait for memory at every row.
     """
-    block_rows, chunk = rows_at_a_time(sizes().list_block_rows), sizes().dealt_rows
+    block_rows = rows_at_a_time(sizes().list_block_rows)
+    chunk = sizes().dealt_rows
     # A block gets as many codes as have about `block_rows` rows.
     shift = max((block_rows * n_codes // max(len(code), 1)).bit_length() - 1, 0)
     shift = min(shift, (n_codes - 1).bit_length())
@@ -300,10 +307,13 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
     step = max(sizes().group_rows // block_rows, -(-n_blocks // MOST_GROUPS))
 
     def whole() -> Block:
-        codes, values, rows = code[:], [column[:] for column in columns], None
+        codes = code[:]
+        values = [column[:] for column in columns]
+        rows = None
         if codes.min(initial=0) < 0:
             rows = np.flatnonzero(codes >= 0)
-            codes, values = codes.take(rows), [value.take(rows) for value in values]
+            codes = codes.take(rows)
+            values = [value.take(rows) for value in values]
         return _sorted(rows, codes, n_codes, 0, values)
 
     def groups() -> Iterator[list[Callable[[], Block]]]:
@@ -325,7 +335,8 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
         edges = np.stack(each(deal, range(0, len(code), chunk)))
 
         def group(first: int, last: int) -> list[Callable[[], Block]]:
-            begin, end = edges[:, first], edges[:, last]
+            begin = edges[:, first]
+            end = edges[:, last]
             to = offsets(end - begin)
             values = [np.empty(to[-1], column[:0].dtype) for column in columns]
 
@@ -369,10 +380,8 @@ def _sorted(
     order = order_of_codes(codes, n_codes)
     codes = codes.take(order)
     heads = run_heads([codes])
-    row, values = (
-        order if rows is None else rows.take(order),
-        [value.take(order) for value in values],
-    )
+    row = order if rows is None else rows.take(order)
+    values = [value.take(order) for value in values]
     return Block(
         first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), row, values
     )

@@ -150,7 +150,9 @@ class Matched:
         `rows`."""
         if true_lists is None or rows is None:
             return replace(self, pool=pool)
-        values, rating, responses = self.values, self.rating, self.responses
+        values = self.values
+        rating = self.rating
+        responses = self.responses
 
         def of_rows(name: str) -> ndarray | None:
             found = responses(name)
@@ -217,7 +219,8 @@ class Lists:
     def once_of_pred(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return the same of a function that reads only the recommended lists and the side tables:
         lists of the same `pred` beside other rows of `true` share its result."""
-        known, key = self.matched.cache, (function, self.k, *args)
+        known = self.matched.cache
+        key = (function, self.k, *args)
         if key not in known:
             known[key] = function(self, *args)
         return known[key]
@@ -276,7 +279,8 @@ class Lists:
         if self is not self.whole:
             rank = self.whole.first_rank
             return np.where(rank <= self.k, rank, np.inf)
-        hits, rank = self.hits, np.full(len(self), np.inf)
+        hits = self.hits
+        rank = np.full(len(self), np.inf)
         rank[hits.list[::-1]] = hits.rank[::-1]  # of equal lists the last entry stays
         return rank
 

@@ -103,7 +103,8 @@ class _Steps:
         findings: dict[str, BrokenRows] | None,
     ) -> None:
         """Read and check both frames, the given users and the side tables."""
-        user_cols, by = as_columns(options.user_col), as_columns(options.by)
+        user_cols = as_columns(options.user_col)
+        by = as_columns(options.by)
         names = [*by, *user_cols, options.item_col]
         if len(set(names)) < len(names) or not user_cols:
             raise ColumnError(
@@ -151,7 +152,9 @@ class _Steps:
         `true_heads` and `pred_heads` are the first rows of runs of equal keys. Where there are
         any, only these rows have codes of keys and `by` values; where they are None, every row has.
         """
-        true, pred, base = self.true, self.pred, self.checked.get("base")
+        true = self.true
+        pred = self.pred
+        base = self.checked.get("base")
         self.true_heads = key_run_heads(true.keys)
         self.pred_heads = key_run_heads(pred.keys + pred.by)
         columns = [at_heads(true.keys, self.true_heads), at_heads(pred.keys, self.pred_heads)]
@@ -166,7 +169,9 @@ class _Steps:
 
     def rank(self) -> None:
         """Rank the lists of both frames, without the rows of `exclude=`, and pair them."""
-        options, n_keys, items = self.options, self.n_keys, self.items
+        options = self.options
+        n_keys = self.n_keys
+        items = self.items
         side = self.checked.get("exclude")
         self.counts, self.excluded = {**self.true.counts, **self.pred.counts}, None
         if side is not None and side.table is not None:
@@ -212,7 +217,8 @@ class _Steps:
             lambda places: self.true.frame_rows(true.rows(places)),
         )
         of_list = place_of(lists, pred.code, n_keys * self.n_by)
-        start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
+        start = np.zeros(len(lists), np.int64)
+        n_pred = np.zeros(len(lists), np.int64)
         start[of_list], n_pred[of_list] = pred.start[:-1], np.diff(pred.start)
         n_true = np.append(true_lists.n_relevant, 0).take(true_list)
         # Without a column of relevance every gain is 1, which takes no memory.
@@ -226,12 +232,14 @@ class _Steps:
         side_codes = {
             name: coded.all() for name, coded in self.side_items.items() if name != "exclude"
         }
-        base, ranked_base = self.checked.get("base"), None
+        base = self.checked.get("base")
+        ranked_base = None
         if base is not None and base.table is not None:
             codes = self.other_keys[-1], self.side_items["base"]
             ranked_base = base_lists(base.table, *codes, self.items, key, n_keys, options)
         sides = Sides(self.checked, side_codes, self.items, labels, ranked_base)
-        excluded, users = self.excluded, None if self.users is None else self.users[0]
+        excluded = self.excluded
+        users = None if self.users is None else self.users[0]
         weights = None
         if options.propensity_col is not None:
             given = propensities(self.true, true.all_rows(), options.propensity_col)
@@ -297,7 +305,8 @@ class _Steps:
         # Where `true` has a column of `by`, the key and `by` must have the same value of it.
         list_by, key = split_codes(lists, n_keys, self.n_by)
         keys = pd.unique(key)
-        labels, place = self._labels(keys), np.zeros(n_keys, np.int64)
+        labels = self._labels(keys)
+        place = np.zeros(n_keys, np.int64)
         (of_by, of_key), _ = encode_both(self.by_values, labels, self.in_true)
         place[keys] = of_key.all()
         agree = np.flatnonzero(of_by.all()[list_by] == place[key])
@@ -306,14 +315,16 @@ class _Steps:
     def _labels(self, key: ndarray) -> DataFrame:
         """Return the labels of each list's key, in the dtype of the frame that the population is
         taken from."""
-        true, pred = self.true_lists, self.pred_lists
+        true = self.true_lists
+        pred = self.pred_lists
         pred_key = split_codes(pred.code, self.n_keys, self.n_by)[1]
         sources = {
             "true": (self.true.frame, true.code, self.true.frame_rows(true.first)),
             "pred": (self.pred.frame, pred_key, self.pred.frame_rows(pred.first)),
         }
         if self.users is not None:
-            users, codes = self.users[0], self.other_keys[0].all()
+            users = self.users[0]
+            codes = self.other_keys[0].all()
             sources["given"] = users, codes, np.arange(len(users))
         return key_frame(key, self.n_keys, sources, self.options)
 
@@ -342,7 +353,8 @@ class _Steps:
         (true_list, n_true, n_pred), pred = lists, self.pred_lists
         of_list, key = split_codes(pred.code, self.n_keys, self.n_by)
         n_judged = np.bincount(of_list, pred.n_pairs, self.n_by).astype(np.int64)
-        by_shares_item, shares_user = n_judged > 0, bool(n_judged.any())
+        by_shares_item = n_judged > 0
+        shares_user = bool(n_judged.any())
         shares_item = shares_user
         if not by_shares_item.all():
             of_true, of_pred = (coded.all() for coded in self.items.columns[:2])

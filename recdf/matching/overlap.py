@@ -124,7 +124,8 @@ class Overlap:
             ),
         }
         for doubt, said in words.items():
-            n, of = self.doubtful.get(doubt, 0), self.doubtful.get(f"of {doubt}", 0)
+            n = self.doubtful.get(doubt, 0)
+            of = self.doubtful.get(f"of {doubt}", 0)
             if 2 * n > of:
                 yield doubt, n, of, *said
 

@@ -90,7 +90,8 @@ def pair_within(
 
     Short lists share a row, in which the highest bits keep them apart.
     """
-    item, sought = item.astype(np.int32, copy=False), sought.astype(np.int32, copy=False)
+    item = item.astype(np.int32, copy=False)
+    sought = sought.astype(np.int32, copy=False)
     n = np.zeros(len(start), np.int64)
     found: list[list[ndarray]] = [[], [], [], []]
     for lists in alike(length, sought_length):
@@ -106,7 +107,8 @@ def pair_within(
         dtype: Any = (
             np.uint32 if list_bits + in_row.bit_length() - 1 <= sizes().narrow_bits else np.uint64
         )
-        is_sought, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
+        is_sought = dtype(1 << (bits - 1))
+        place_bits = dtype((1 << (bits - 1)) - 1)
         row = np.arange(in_row, dtype=dtype)[:, None] << dtype(list_bits)
         # A list is filled up to the width of its row with distinct codes that no item has.
         beyond = row | (np.arange(n_items, n_items + width, dtype=dtype) << dtype(bits))
@@ -119,10 +121,12 @@ def pair_within(
         same = (cells[1:] ^ cells[:-1]) < dtype(1 << bits)
         same[width - 1 :: width] = False  # the last cell of a list has no next cell in it
         before = np.flatnonzero(same)
-        left, right = cells.take(before), cells.take(before + 1)
+        left = cells.take(before)
+        right = cells.take(before + 1)
         if not ((left ^ right) & is_sought).all():
             repeat, first, before, after = _in_runs(before, cells & is_sought != 0)
-            left, right = cells.take(before), cells.take(after)
+            left = cells.take(before)
+            right = cells.take(after)
             list_start = own.start.take(repeat // width)
             found[2].append(list_start + (cells.take(repeat) & place_bits).astype(np.int64))
             found[3].append(list_start + (cells.take(first) & place_bits).astype(np.int64))
@@ -156,7 +160,9 @@ class _ItemLists:
         `row` are the highest bits of each list, and `beyond` are the codes that fill it up. The
         last row may have room for more lists than there are; these have no items.
         """
-        dtype, in_row, width = row.dtype.type, len(row), self.width
+        dtype = row.dtype.type
+        in_row = len(row)
+        width = self.width
         n_none = -len(self.start) % in_row
         start = np.append(self.start, np.zeros(n_none, np.int64)) if n_none else self.start
         place = np.arange(width, dtype=dtype)
@@ -223,7 +229,8 @@ class Excluded:
         users."""
         for columns in zip(*(keys for keys, _, _ in frames), users, strict=True):
             check_kinds(columns)
-        known, tables = [], []
+        known = []
+        tables = []
         for keys, key_code, rows in frames:  # one row stands for each key
             first = first_rows(key_code, n_keys)
             known.append(np.flatnonzero(first >= 0))
@@ -241,7 +248,9 @@ class Excluded:
             lambda block: block
         )
         items = np.concatenate([block.columns[0] for block in blocks])
-        start, length, above = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), 0
+        start = np.zeros(n + 1, np.int64)
+        length = np.zeros(n + 1, np.int64)
+        above = 0
         for block in blocks:
             start[block.code], length[block.code] = block.start[:-1] + above, np.diff(block.start)
             above += len(block.columns[0])
@@ -262,8 +271,10 @@ class Excluded:
 
     def left_of(self, block: Block, key: ndarray) -> Block:
         """Return the lists that are left of a block. `key` is the key code of each of its lists."""
-        item, start = block.columns[0], block.start
-        begin, length = self.start.take(key), self.length.take(key)
+        item = block.columns[0]
+        start = block.start
+        begin = self.start.take(key)
+        length = self.length.take(key)
         pairs = pair_within(
             item, start[:-1], np.diff(start), self.item, begin, length, self.n_items
         )

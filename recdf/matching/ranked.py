@@ -110,10 +110,8 @@ def _rank_block(block: Block, descending: bool) -> Ranked:
     moved = rank_within(key, start, descending)
     if moved is not None:
         places, key = moved
-        item, row = (
-            item.take(places),
-            places + row.start if isinstance(row, slice) else row.take(places),
-        )
+        item = item.take(places)
+        row = places + row.start if isinstance(row, slice) else row.take(places)
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
         same |= np.isnan(key[1:]) & np.isnan(key[:-1])
@@ -127,13 +125,15 @@ def _tie_order(lists: Ranked, second: ndarray) -> ndarray | None:
 
     Equal rows keep their order. The result is None if the rows are in order already.
     """
-    level, start = lists.level, lists.start
+    level = lists.level
+    start = lists.start
     assert level is not None
     falls = np.flatnonzero((level[1:] == level[:-1]) & (second[1:] < second[:-1]))
     if not len(falls):
         return None
     mixed = distinct(np.searchsorted(start, falls, side="right") - 1)
-    rows, order = spans(start[mixed], np.diff(start)[mixed]), np.arange(len(lists.item))
+    rows = spans(start[mixed], np.diff(start)[mixed])
+    order = np.arange(len(lists.item))
     order[rows] = rows[stable_order([level[rows], second[rows]])]
     return order
 
@@ -160,7 +160,8 @@ def rank_true(
         return lists, repeats(lists, items.n)  # among equal gains the first row is kept
 
     found = blocks.each(rank)
-    lists, above = joined([part for part, _ in found]), 0
+    lists = joined([part for part, _ in found])
+    above = 0
     if excluded is not None:
         counts["true_excluded"] = len(table) - len(lists.item)
     places = []
@@ -175,7 +176,8 @@ def rank_true(
             one, other = (propensities(table, lists.rows(at), name) for at in (first, repeat))
             differ = np.flatnonzero(one != other)
             if len(differ):
-                row, some = lists.rows(repeat[differ[:1]]), differ[0]
+                row = lists.rows(repeat[differ[:1]])
+                some = differ[0]
                 # The message too is the same for every order of rows.
                 low, high = sorted([one[some].item(), other[some].item()])
                 label = tuple(ids.show(row)[0] for ids in (*table.keys, table.item))
@@ -192,7 +194,8 @@ def rank_true(
 def repeats(lists: Ranked, n_items: int) -> Pairs:
     """Return the places whose item stands earlier in the same list (`repeat`), and where it stands
     first (`first`)."""
-    start, none = lists.start[:-1], np.zeros(len(lists.start) - 1, np.int64)
+    start = lists.start[:-1]
+    none = np.zeros(len(lists.start) - 1, np.int64)
     return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items)
 
 
@@ -318,7 +321,8 @@ def settle_pairs(
             to = np.empty_like(order)
             to[order] = np.arange(len(order))
             by_place = np.argsort(to[pairs.place])
-            place, sought = to[pairs.place][by_place], pairs.sought[by_place]
+            place = to[pairs.place][by_place]
+            sought = pairs.sought[by_place]
             pairs = Pairs(place, sought, pairs.n, to[pairs.repeat], to[pairs.first])
             lists = lists.moved(order)
     return lists, pairs, counts

@@ -95,7 +95,8 @@ class TrueLists:
         """Return the ideal lists with other gains, which must descend within each list and keep
         relevant rows first."""
         n = self.n_relevant
-        key, rank = run_of(n), place_in_run(n)
+        key = run_of(n)
+        rank = place_in_run(n)
         rank += 1
         rows = self.start.take(key)
         rows += rank - 1
@@ -107,7 +108,8 @@ class TrueLists:
         Also return the old place of each row that is kept, and for each old place the number of
         kept rows before it.
         """
-        rows, to = np.flatnonzero(keep), offsets(keep)
+        rows = np.flatnonzero(keep)
+        to = offsets(keep)
         places = lambda at: self.rows(rows[at])  # noqa: E731
         return TrueLists(to[self.start], self.gain[rows], self.item[rows], places), rows, to
 
@@ -174,7 +176,8 @@ class PredLists:
             own["place"] += np.int32(n_rows)
             own["repeat"] = own["repeat"] + n_rows
             own["repeat_list"] = own["repeat_list"] + n_lists
-            n_lists, n_rows = n_lists + len(own["code"]), n_rows + int(own["length"].sum())
+            n_lists = n_lists + len(own["code"])
+            n_rows = n_rows + int(own["length"].sum())
         for name in parts[0].arrays:
             setattr(self, name, np.concatenate([part.arrays[name] for part in parts]))
         length, tied, repeated = map(vars(self).pop, ("length", "tied", "repeated"))
@@ -201,19 +204,22 @@ class PredLists:
     def _paired(self, lists: Ranked) -> Pairs:
         """Find in each list the items that `true` has for its key, or only those that it judges."""
         key = split_codes(lists.code, *self._size)[1]
-        start, length = self._true_start.take(key), self._true_length.take(key)
+        start = self._true_start.take(key)
+        length = self._true_length.take(key)
         pairs = pair(lists, self._true.item, start, length, self._items.n)
         judged_only = self._options.judged_only
         return pairs.where(self._gain[pairs.sought] >= 0) if judged_only else pairs
 
     def _measured(self, block: Block) -> _Block:
-        options, ranked = self._options, self._ranked(block)
+        options = self._options
+        ranked = self._ranked(block)
         pairs = self._paired(ranked)
         repeat = repeat_list = repeat_rank = pairs.repeat
         if len(repeat):  # its rank counts all rows of the list that are not condensed away
             n = len(ranked.item)
             left = pairs.has_sought(n) if options.judged_only else np.ones(n, bool)
-            repeat, upto = repeat[left[repeat]], offsets(left)
+            repeat = repeat[left[repeat]]
+            upto = offsets(left)
             repeat_list = np.searchsorted(ranked.start, repeat, side="right") - 1
             repeat_rank = upto[repeat + 1] - upto[ranked.start[repeat_list]]
         tied = tied_rows(ranked) if options.ties == "raise" else ranked.start[:0]
@@ -238,8 +244,10 @@ class PredLists:
             "tied": tied[:1],
             "repeated": ranked.rows(repeated),
         }
-        doubtful, whole = self._doubtful(ranked), lists if self._blocks.n == 1 else None
-        settled, has_levels = lists is not ranked, lists.level is not None
+        doubtful = self._doubtful(ranked)
+        whole = lists if self._blocks.n == 1 else None
+        settled = lists is not ranked
+        has_levels = lists.level is not None
         return _Block(arrays, counts, doubtful, has_levels, settled, whole)
 
     def _doubtful(self, ranked: Ranked) -> dict[str, int]:
@@ -254,8 +262,10 @@ class PredLists:
             some = np.flatnonzero(length >= (3 if doubt == "counts" else 2))
             some = some[:: max(len(some) // LOOKED_AT, 1)]
             length, place = length[some], spans(ranked.start[some], length[some])
-            start, within = np.cumsum(length) - length, place_in_run(length)
-            row, table = ranked.rows(place), self._table
+            start = np.cumsum(length) - length
+            within = place_in_run(length)
+            row = ranked.rows(place)
+            table = self._table
             if name == table.number_col and table.number is not None:
                 number = table.number.take(row)
             else:
@@ -374,7 +384,9 @@ def item_values(
 ) -> Values | None:
     """Return the values in `value_col`: from the frame itself where it has the column, else from
     the catalogue."""
-    name, of_item, found = options.value_col, None, []
+    name = options.value_col
+    of_item = None
+    found = []
     if name is None:
         return None
     if catalogue is not None and name in catalogue.frame.columns:
@@ -412,7 +424,8 @@ def list_weights(
     `labels` are the keys of the lists, and `true_list` is the entry of each among the ranked lists
     of `true`, -1 for none. `users` is the population where it was given as a frame.
     """
-    source, name = options.weight_source, options.weight_name
+    source = options.weight_source
+    name = options.weight_name
     if source is None:
         return None
     if source == "true":
@@ -430,7 +443,8 @@ def list_weights(
         weights: ndarray = np.append(given.take(start), np.nan)[true_list]
     else:
         if isinstance(options.weight_col, Mapping):
-            keys, numbers = as_series(list(options.weight_col)), list(options.weight_col.values())
+            keys = as_series(list(options.weight_col))
+            numbers = list(options.weight_col.values())
             users = DataFrame({as_columns(options.user_col)[0]: keys, name: numbers})
         assert users is not None
         where = "weight_col" if source == "mapping" else f"users[{name!r}]"
@@ -480,7 +494,8 @@ def _by_key(
         for role, table in (("lists", labels), (said[0].partition("[")[0], frame))
     ]
     (of_lists, of_rows), n = encode_keys(keys)
-    found, rows = np.full(n, np.nan), of_rows.all()
+    found = np.full(n, np.nan)
+    rows = of_rows.all()
     found[rows] = values
     differ = found[rows] != values
     if differ.any():

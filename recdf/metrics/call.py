@@ -168,7 +168,8 @@ def warn_of_unknown(
     for request, what, name in _looked_up(requests, options.judged_only):
         columns.setdefault((name, what), []).extend(request.columns)
     for (name, what), of in columns.items():
-        judged, n = what in ("negatives", "grades"), counts.get(name, 0)
+        judged = what in ("negatives", "grades")
+        n = counts.get(name, 0)
         total = overlap.n_with_relevant if judged else overlap.n_lists
         total = overlap.n_ranked if name.startswith("pred") else total
         sides = (n for side, n in overlap.in_sides.items() if not side.startswith("exclude"))

@@ -106,11 +106,13 @@ def serendipity(
     if of == "threshold" and similarity == "cooccurrence":
         raise OptionError('⟦similarity="cooccurrence"⟧ is for ⟦+of="similarity"⟧')
     if of == "rank":
-        n_items, count = len(lists.sides.items.codes), lists.sides.log.count("events")
+        n_items = len(lists.sides.items.codes)
+        count = lists.sides.log.count("events")
         levels = np.unique(count[count > 0])
         q = len(levels) - np.searchsorted(levels, count)  # 1 for the most
         place, of_list = _shown_or_hit(lists, relevant)
-        item, rank = lists.matched.item[place], place - lists.matched.start[of_list] + 1
+        item = lists.matched.item[place]
+        rank = place - lists.matched.start[of_list] + 1
         gained = np.where(count[item] > 0, q[item] - rank, n_items + 1 - rank) / n_items
         return ratio(np.bincount(of_list, np.maximum(gained, 0.0), len(lists)), lists.n_shown)
     if of == "similarity":
@@ -145,8 +147,10 @@ def _unlike_past(
     lists: Lists, similarity: AnySimilarity, separator: str, relevant: bool
 ) -> ndarray:
     """Return the mean of 1 − the mean similarity to the past; items of the past count 0."""
-    matched, log = lists.matched, lists.sides.log
-    like, known = None, np.ones(matched.n_items, bool)
+    matched = lists.matched
+    log = lists.sides.log
+    like = None
+    known = np.ones(matched.n_items, bool)
     if similarity != "cooccurrence":
         like = lists.sides.features.by(similarity, separator)
         known = like.row_of >= 0
@@ -154,7 +158,8 @@ def _unlike_past(
     n_past = np.append(np.bincount(log.pair_user, known[past], len(start) - 1), 0)[log.list_user]
     place, of_list = _shown_or_hit(lists, relevant)
     new = known[matched.item[place]] & ~lists.seen[place] & (n_past > 0)[of_list]
-    place, of_list = place[new], of_list[new]
+    place = place[new]
+    of_list = of_list[new]
     mean = total_to_past(lists, place, of_list, like) / n_past[of_list]
     below = np.where(n_past > 0, lists.sum_shown(known[matched.item] * 1.0), 0)
     return ratio(np.bincount(of_list, 1.0 - mean, len(lists)), below)

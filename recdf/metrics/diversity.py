@@ -72,14 +72,16 @@ def blocks(bytes_of_list: ndarray) -> Iterator[ndarray]:
 def mean_similarity(lists: Lists, like: Likeness) -> ndarray:
     """Return the mean similarity over the pairs of recommended items of each list; NaN for lists
     without a pair."""
-    total, n = np.zeros(len(lists)), np.zeros(len(lists))
+    total = np.zeros(len(lists))
+    n = np.zeros(len(lists))
     if like.vectors is not None:
         # The sum of x·y over all pairs is (|Σ x|² − Σ |x|²) / 2, so no pair has to be formed.
         vectors, scale = like.vectors
         squares = np.einsum("ij,ij->i", vectors, vectors)
         for some in blocks(lists.n_shown * 8 * max(vectors.shape[1], 1)):
             rows = rows_of(lists, some, like.row_of)
-            added, alone = vectors[rows[:, 0]], squares[rows[:, 0]]
+            added = vectors[rows[:, 0]]
+            alone = squares[rows[:, 0]]
             for rank in range(1, rows.shape[1]):
                 added += vectors[rows[:, rank]]
                 alone += squares[rows[:, rank]]
@@ -108,7 +110,8 @@ def _pair_sums(like: Likeness, rows: ndarray, step: int) -> ndarray:
         one, two = np.triu_indices(rows.shape[1], 1)
         total = np.append(total[:, :1], called(like.kind, rows[:, one], rows[:, two]), axis=1)
     else:
-        similar, known = like.similar[0], rows >= 0
+        similar = like.similar[0]
+        known = rows >= 0
         for low in range(0, rows.shape[1], step):
             found = similar(rows[:, low : low + step], rows[:, low:])
             if not known.all():
@@ -123,7 +126,8 @@ def _pair_sums(like: Likeness, rows: ndarray, step: int) -> ndarray:
 def nearest(lists: Lists, like: Likeness) -> ndarray:
     """Return the largest similarity of each row of the first k to an item of the user's log; NaN
     where unknown."""
-    log, matched = lists.sides.log, lists.matched
+    log = lists.sides.log
+    matched = lists.matched
     similar, pair_bytes, row_bytes = like.similar
     start, item, _ = log.pairs
     past_row = like.row_of[item]
@@ -149,7 +153,8 @@ def nearest(lists: Lists, like: Likeness) -> ndarray:
 def total_to_past(lists: Lists, place: ndarray, of_list: ndarray, like: Likeness | None) -> ndarray:
     """Return the sum of the similarities of recommended rows, at some places, to the items of their
     user's log; by default the similarity is how often users of the log have both items."""
-    log, total = lists.sides.log, np.zeros(len(place))
+    log = lists.sides.log
+    total = np.zeros(len(place))
     start, past, _ = log.pairs
     n_past = log.n_history[of_list]
     own = start[
@@ -169,12 +174,14 @@ def total_to_past(lists: Lists, place: ndarray, of_list: ndarray, like: Likeness
 
 def _alike_pairs(like: Likeness, one: ndarray, two: ndarray) -> ndarray:
     """Return the similarities of pairs of item codes, 0 where one of them is not known."""
-    one, two = like.row_of[one], like.row_of[two]
+    one = like.row_of[one]
+    two = like.row_of[two]
     (similar, pair_bytes, row_bytes), product = like.similar, like.vectors
     found = np.zeros(len(one))
     step = max(1, sizes().feature_bytes // (pair_bytes + 2 * row_bytes))
     for low in range(0, len(one), step):
-        a, b = one[low : low + step], two[low : low + step]
+        a = one[low : low + step]
+        b = two[low : low + step]
         if product is not None:
             found[low : low + step] = (
                 np.einsum("ij,ij->i", product[0][a], product[0][b]) / product[1]
@@ -356,7 +363,8 @@ def a_ndcg(
     """
     if p != 0.5 and discount != "geometric":
         raise OptionError(f'⟦p={p}⟧ is of ⟦+discount="geometric"⟧; leave it out')
-    aspects, by_rank = lists.sides.aspects(aspect_col), (alpha, discount, p)
+    aspects = lists.sides.aspects(aspect_col)
+    by_rank = (alpha, discount, p)
     found = alpha_dcg(lists, aspects, *by_rank)
     if ideal == "none":
         return np.where(aspect_counts(lists, aspects)[1] > 0, found, np.nan)

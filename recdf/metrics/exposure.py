@@ -224,7 +224,8 @@ def personalization(counts: Counts) -> float:
     >>> rd.personalization({"u": ["a", "b"], "v": ["a", "c"]}, k=2)
     0.5
     """
-    n, with_item = counts.n_lists_shown, counts.n_lists_with
+    n = counts.n_lists_shown
+    with_item = counts.n_lists_with
     return 1.0 - _divided(int((with_item * (with_item - 1)).sum()), n * (n - 1) * counts.deepest)
 
 

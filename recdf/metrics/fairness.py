@@ -142,7 +142,8 @@ def exposure_ratio(
     if relative_to == "relevance":
         counts.needs_true('or ⟦relative_to="catalogue"⟧')
         due = counts.relevant
-    share, fair = _group_shares(labels, counts.exposure(discount)), _group_shares(labels, due)
+    share = _group_shares(labels, counts.exposure(discount))
+    fair = _group_shares(labels, due)
     return _by_name(labels, ratio(share, fair))
 
 
@@ -257,7 +258,8 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -
     ----------
     {group_col, head}
     """
-    labels, log = _item_groups(counts, group_col, head), counts.sides.log
+    labels = _item_groups(counts, group_col, head)
+    log = counts.sides.log
     inside = counts.sides.items.inside if counts.sides.has("items") else log.count("events") > 0
     pairs = np.where(inside, counts.n_lists - counts.had, 0)
     return _relative_spread(labels, np.where(inside, counts.new, 0), pairs)

@@ -129,7 +129,8 @@ def utility(
     3.0
     """
     tp = lists.n_hits
-    fp, fn = lists.n_shown - tp, lists.n_true - tp
+    fp = lists.n_shown - tp
+    fn = lists.n_true - tp
     found: ndarray = a * tp + b * fp + c * fn
     return found + d * (lists.n_candidates - tp - fp - fn) if d else found
 
@@ -239,9 +240,11 @@ def infap(lists: Lists) -> ndarray:
     >>> round(rd.infap(true, {"u": ["a", "x", "y", "b"]}), 4)
     0.8125
     """
-    pool, known = lists.whole.pool, lists.whole.judged
+    pool = lists.whole.pool
+    known = lists.whole.judged
     r = lists.whole.hits.number - 1
-    rank, in_pool = lists.whole.hits.rank, pool.number[pool.gain > 0] - 1
+    rank = lists.whole.hits.rank
+    in_pool = pool.number[pool.gain > 0] - 1
     n_judged = known.number[known.gain > 0] - 1
     estimate = 1 / rank + in_pool / rank * (r + EPSILON) / (n_judged + 2 * EPSILON)
     return ratio(lists.sum(estimate, lists.whole.hits), lists.n_true)
@@ -287,10 +290,12 @@ def iprecision(
     >>> [round(rd.iprecision(true, pred, at=at), 4) for at in (0, 0.5, 1)]
     [1.0, 1.0, 0.6667]
     """
-    hits, n = lists.whole.hits, lists.n_true
+    hits = lists.whole.hits
+    n = lists.n_true
     best = np.append(hits.from_all(_best_precision_from), 0.0)
     heads = np.flatnonzero(hits.number == 1)
-    first, total = np.zeros(len(lists), np.int64), np.zeros(len(lists))
+    first = np.zeros(len(lists), np.int64)
+    total = np.zeros(len(lists))
     first[hits.list[heads]] = heads
     levels = LEVELS if at == "11pt" else (at,)
     for level in levels:

@@ -101,7 +101,8 @@ class Metric(MetricRecord):
         params = {name: value for name, value in given.items() if name in self.defaults}
         k = given.get("k", self.k)
         whole = k is None and self.k is None
-        taken, true = {*self.arguments, *self.sides, *NAMES} - {"true", "pred"}, given.get("true")
+        taken = {*self.arguments, *self.sides, *NAMES} - {"true", "pred"}
+        true = given.get("true")
         arguments = {name: value for name, value in given.items() if name in taken}
 
         def requests(options: Options) -> list[Request]:

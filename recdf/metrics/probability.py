@@ -203,7 +203,8 @@ def pooled_auc(counts: ListCounts) -> float:
     0.5
     """
     rated = rated_of(counts)
-    good, bad = rated.score[rated.relevant], np.sort(rated.score[~rated.relevant])
+    good = rated.score[rated.relevant]
+    bad = np.sort(rated.score[~rated.relevant])
     below = (
         np.searchsorted(bad, good, side="left").sum()
         + np.searchsorted(bad, good, side="right").sum()

@@ -44,7 +44,8 @@ class Rated(NamedTuple):
 
 def rated_rows(lists: Lists) -> Rated:
     """Return the rated recommendations of all lists."""
-    matched, judged = lists.matched, lists.judged
+    matched = lists.matched
+    judged = lists.judged
     if matched.rating is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
     score = matched.rating.predicted()[judged.place]
@@ -122,7 +123,8 @@ def _pooled_explained(counts: Counts, centered: bool) -> float:
 def _explained_of_lists(lists: Lists, centered: bool) -> ndarray:
     """The same for each list."""
     rated = lists.once(rated_rows)
-    of_list, n = rated.list, np.bincount(rated.list, minlength=len(lists))
+    of_list = rated.list
+    n = np.bincount(rated.list, minlength=len(lists))
 
     def squares(values: ndarray, centered: bool) -> ndarray:
         if centered:

@@ -284,7 +284,8 @@ class MetricRecord:
         return tuple(name for name in SIDES if name in useful and name not in self.arguments)
 
     def _signature(self) -> inspect.Signature:
-        by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        by_name = inspect.Parameter.KEYWORD_ONLY
         found = [inspect.Parameter(name, by_place) for name in self.arguments]
         found.append(inspect.Parameter("k", by_place, default=self.k))
         found += [p for p in self._own if p.kind is by_place]
@@ -418,7 +419,8 @@ class Request:
         )
 
     def _summed(self, counts: ListCounts) -> np.ndarray:
-        lists, mine = counts.lists, counts.mine
+        lists = counts.lists
+        mine = counts.mine
         parts = lists.matched.derived(
             self.definition, lambda: self.metric.kernel(lists, **self.params)
         )

@@ -131,7 +131,8 @@ def sampled_values(
     above = np.arange(n_sampled + 1)
     log_factorial = np.append(0.0, np.cumsum(np.log(np.arange(1, n_sampled + 1))))
     log_choose = log_factorial[-1] - log_factorial - log_factorial[::-1]
-    squares, expected = np.zeros((n_sampled + 1, n_sampled + 1)), np.zeros(n_sampled + 1)
+    squares = np.zeros((n_sampled + 1, n_sampled + 1))
+    expected = np.zeros(n_sampled + 1)
     likely = np.zeros(n_sampled + 1)
     for start in range(1, n_items + 1, AT_ONCE):
         ranks = np.arange(start, min(start + AT_ONCE, n_items + 1))

@@ -44,7 +44,8 @@ RANKS_AT_ONCE = 2**20
 def aspects_of_true(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray]:
     """First entry in `aspects` and number of entries for each row of `true`. Rows that are not
     relevant have none."""
-    matched, true_lists = lists.matched, lists.matched.true_lists
+    matched = lists.matched
+    true_lists = lists.matched.true_lists
     n_keys = len(true_lists.start) - 1
     user = np.zeros(n_keys, np.int64)
     if aspects.list_user is not None:
@@ -69,7 +70,8 @@ def covered(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray, ndarray]:
 
 def _covered(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray, ndarray]:
     first, length = lists.once(aspects_of_true, aspects)
-    hits, place = lists.hits, lists.hits.true_place
+    hits = lists.hits
+    place = lists.hits.true_place
     n = length[place]
     code = np.repeat(hits.list, n) * aspects.n_aspects + aspects.aspect[spans(first[place], n)]
     return code, np.repeat(hits.rank, n), n_earlier(code)
@@ -93,7 +95,8 @@ def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: fl
 def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> ndarray:
     """α-DCG of the relevant items of each list in the greedy order: the next one is that which adds
     most."""
-    matched, total = lists.matched, np.zeros(len(lists.matched.true_lists.start) - 1)
+    matched = lists.matched
+    total = np.zeros(len(lists.matched.true_lists.start) - 1)
     taken, rounds = matched.derived(
         ("greedy", aspects, alpha), lambda: ([], _greedy(lists.whole, aspects, alpha))
     )
@@ -115,13 +118,15 @@ def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[tuple[ndar
     one with the largest id.
     """
     matched = lists.matched
-    true_lists, item_rank = matched.true_lists, lists.sides.item_rank()
+    true_lists = matched.true_lists
+    item_rank = lists.sides.item_rank()
     first, length = lists.once(aspects_of_true, aspects)
     key = true_lists.key
     row = np.flatnonzero(length)
     value = true_lists.item if item_rank is None else item_rank[true_lists.item]
     row = row[np.lexsort((-value[row], key[row]))]
-    owner, n = key[row], length[row]
+    owner = key[row]
+    n = length[row]
     of_row = run_of(n)
     code = owner[of_row] * aspects.n_aspects + aspects.aspect[spans(first[row], n)]
     pair = np.searchsorted(distinct(code), code)
@@ -137,7 +142,8 @@ def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[tuple[ndar
         left[taken] = False
         weight[pair[~left[of_row]]] *= 1.0 - alpha
         keep = left[of_row]
-        of_row, pair = (offsets(left)[of_row])[keep], pair[keep]
+        of_row = (offsets(left)[of_row])[keep]
+        pair = pair[keep]
         owner = owner[left]
 
 
@@ -148,7 +154,8 @@ def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: f
     Each item of a complete round has gain 1. Each item of the last, incomplete round has (1 −
     α)^(complete rounds).
     """
-    n_shown, n_aspects = lists.n_shown, aspects.n_of_list(len(lists))
+    n_shown = lists.n_shown
+    n_aspects = aspects.n_of_list(len(lists))
     rounds = n_shown // np.maximum(n_aspects, 1)
     ranks = np.arange(1.0, int(n_shown.max(initial=0)) + 1)
     discounts = np.append(0.0, np.cumsum(discount_at(discount, p, ranks)))
@@ -201,7 +208,8 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
 
     The other rows of `true` stay judged, and are not relevant.
     """
-    matched, true = lists.matched, lists.matched.true_lists
+    matched = lists.matched
+    true = lists.matched.true_lists
     first, n = lists.once(aspects_of_true, aspects)
     own = run_of(n)  # the row of `true` of each entry
     code = true.key[own] * aspects.n_aspects + aspects.aspect[spans(first, n)]
@@ -296,8 +304,10 @@ def mixes(
     size = max(1, sizes().category_cells // n_labels)
     for low in range(0, len(lists), size):
         block = slice(low, min(low + size, len(lists)))
-        n_shown, start = lists.n_shown[block], lists.matched.start[block]
-        places, of_list = spans(start, n_shown), run_of(n_shown)
+        n_shown = lists.n_shown[block]
+        start = lists.matched.start[block]
+        places = spans(start, n_shown)
+        of_list = run_of(n_shown)
         weights = None if weight is None else weight(places - start[of_list] + 1)
         parts = [(lists.matched.item[places], of_list, weights)]
         if log is not None:

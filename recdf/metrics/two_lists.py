@@ -36,7 +36,8 @@ def shared_with_base(lists: Lists) -> SharedItems:
 
 
 def _shared(lists: Lists) -> SharedItems:
-    matched, length = lists.matched, n_of_base(lists)
+    matched = lists.matched
+    length = n_of_base(lists)
     base = matched.sides.base
     start = np.append(base.start[:-1], 0)[base.list_base]
     pairs = pair_within(
@@ -45,7 +46,8 @@ def _shared(lists: Lists) -> SharedItems:
     of_row = np.empty(len(matched.item), np.int64)
     of_row[spans(matched.start, matched.n_pred)] = run_of(matched.n_pred)
     order = np.argsort(pairs.place)
-    place, base_place = pairs.place[order], pairs.sought[order]
+    place = pairs.place[order]
+    base_place = pairs.sought[order]
     of_list = of_row[place]
     return of_list, place - matched.start[of_list] + 1, base_place - start[of_list] + 1
 
@@ -57,7 +59,8 @@ def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
     Among those of equal gain, relevant items that are not recommended stand first or last, as
     `unshown` says.
     """
-    true, hits = lists.matched.true_lists, lists.hits
+    true = lists.matched.true_lists
+    hits = lists.hits
     head, n_level = equal_runs(true.key, true.gain)
     above = (head - true.start[true.key])[hits.true_place]  # relevant items of larger gain
     order = np.lexsort((above, hits.list))
@@ -132,17 +135,20 @@ def rbo(
             given = "normalize=True" if normalize else f"unshown={unshown!r}"
             raise OptionError(f'⟦{given}⟧ is about the ideal list; pass ⟦+against="ideal"⟧')
         of_list, rank, other = shared_with_base(lists)
-        depth, n_ideal = np.full(len(lists), lists.k), lists.n_shown + n_of_base(lists)
+        depth = np.full(len(lists), lists.k)
+        n_ideal = lists.n_shown + n_of_base(lists)
     else:
         lists.matched.needs_true('or ⟦against="base"⟧')
         of_list, rank, other = lists.whole.once(_shared_with_ideal, unshown)
-        depth, n_ideal = np.maximum(lists.n_pred, lists.n_true), lists.n_true
+        depth = np.maximum(lists.n_pred, lists.n_true)
+        n_ideal = lists.n_true
     # An item adds p^(d−1)/d at every depth from the larger of its two ranks on; deep down that is
     # nothing.
     deepest = min(int(depth.max(initial=0)), int(np.ceil(-50 / np.log(p))))
     depths = np.arange(1, deepest + 1)
     upto = np.concatenate([[0.0], np.cumsum(p ** (depths - 1) / depths)])
-    last, whole = np.maximum(rank, other), upto[np.minimum(depth, deepest)]
+    last = np.maximum(rank, other)
+    whole = upto[np.minimum(depth, deepest)]
     added = whole[of_list] - upto[np.minimum(last - 1, deepest)]
     total = np.bincount(of_list, np.where(last <= depth[of_list], added, 0.0), len(lists))
     best = -np.expm1(depth * np.log(p)) / (1.0 - p)
@@ -228,7 +234,8 @@ def least_promoted(lists: Lists) -> ndarray:
     2.0
     """
     of_list, rank, other = shared_with_base(lists)
-    shown, deepest = rank <= lists.k, np.zeros(len(lists))
+    shown = rank <= lists.k
+    deepest = np.zeros(len(lists))
     np.maximum.at(deepest, of_list[shown], other[shown])
     return np.where(
         (lists.n_shown > 0) & (n_of_base(lists) > 0), np.maximum(deepest - lists.k, 0.0), np.nan

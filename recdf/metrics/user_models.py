@@ -87,7 +87,8 @@ class Reader(NamedTuple):
         """V of some ranks, for a reader who finds nothing on the way."""
         if self.model == "weights":
             return discounts_of(self.weights, 2, rank)
-        i, formula = np.asarray(rank, np.float64), SEES.get(self.model)
+        i = np.asarray(rank, np.float64)
+        formula = SEES.get(self.model)
         return np.ones(i.shape) if formula is None else formula(self, i)
 
     def after(self, time: ndarray) -> ndarray:
@@ -263,8 +264,10 @@ def _walk_by_rank(view: Lists, reader: Reader, scale: float | None, unknown: boo
 def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
     """The walk of a user who stops at an item with the chance γ, or, as bpm says, once the gain
     reaches T; an unknown item has γ = 1."""
-    entries, n = view.judged if unknown else view.hits, len(view)
-    sees, total = reader.sees(np.arange(1, reader.last + 2)), reader.total
+    entries = view.judged if unknown else view.hits
+    n = len(view)
+    sees = reader.sees(np.arange(1, reader.last + 2))
+    total = reader.total
 
     def between(above: ndarray, found: ndarray, to: Any) -> tuple[ndarray, Any]:
         """Σ V over the ranks from one entry to another, and the share of users who get there, both
@@ -276,7 +279,9 @@ def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unkn
             return np.minimum(to - above, wanted), to - above < wanted
         return sees[above] * (to > above), to == above
 
-    share, rank, heads = _shares(entries, scale), entries.rank, entries.number == 1
+    share = _shares(entries, scale)
+    rank = entries.rank
+    heads = entries.number == 1
     found = share  # only bpm asks what was found
     if reader.model == "bpm":
         found = running(np.add, entries.number, share if scale is None else entries.gain)
@@ -289,7 +294,9 @@ def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unkn
         after = running(np.multiply, entries.number, there * (1 - share))
     left = np.where(heads, 1.0, np.roll(after, 1))
     seen = left * there * sees[rank - 1]
-    last, end, still = np.roll(heads, -1), np.zeros((2, n)), np.ones(n)
+    last = np.roll(heads, -1)
+    end = np.zeros((2, n))
+    still = np.ones(n)
     end[:, entries.list[last]], still[entries.list[last]] = (rank[last], found[last]), after[last]
     rest = still * between(end[0].astype(np.int64), end[1], reader.last)[0]
     return Walk(
@@ -301,12 +308,15 @@ def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unkn
 
 def _walk_of_inst(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
     """The walk of a user who expects T and goes on the less readily, the more was found."""
-    entries, wanted = view.judged if unknown else view.hits, 2 * reader.T
-    share, n = _shares(entries, scale), len(view)
+    entries = view.judged if unknown else view.hits
+    wanted = 2 * reader.T
+    share = _shares(entries, scale)
+    n = len(view)
     gain, items, rank, so_far = np.zeros((4, n))
     chance = np.ones(n)
     for place in in_turn(entries.number):
-        on, here = entries.list[place], entries.rank[place]
+        on = entries.list[place]
+        here = entries.rank[place]
         between = here - rank[on] - 1
         more, reached = _run_of_inst(chance[on], rank[on] - so_far[on] + wanted, between, unknown)
         items[on] += more + reached
@@ -349,13 +359,16 @@ def _walk_by_time(
     view: Lists, reader: Reader, scale: float | None, unknown: bool, *, cost_col: str
 ) -> Walk:
     """The walk of a model of time, where items have costs and each rank after the list costs 1."""
-    matched, n = view.matched, view.n_shown
-    places, of_list = spans(matched.start, n), run_of(n)
+    matched = view.matched
+    n = view.n_shown
+    places = spans(matched.start, n)
+    of_list = run_of(n)
     cost = _costs(view, cost_col)[matched.item[places]]
     number = 1 + place_in_run(n)
     seen = np.zeros(len(matched.item))
     seen[places] = reader.after(running(np.add, number, cost) - cost)
-    spent, rest = np.bincount(of_list, cost, len(view)), reader.last - n
+    spent = np.bincount(of_list, cost, len(view))
+    rest = reader.last - n
     if reader.model == "tbg":
         behind = reader.after(spent) * reader.total[rest]
     else:

@@ -295,7 +295,8 @@ def propensity_check(
     _, stratum = split_groups(frame, names[:-1], PROPENSITY_COLUMNS)
     of_cell = stratum[first_rows(cell, len(labels))]
     n = np.bincount(stratum)[of_cell]
-    shown, total = np.bincount(cell), np.bincount(cell, inverse)
+    shown = np.bincount(cell)
+    total = np.bincount(cell, inverse)
     # Σ(x − 1)² over all rows of the stratum, where x is 0 in the rows that show another item. Where
     # the rare rows with a large 1/p are missing by chance, both the sum and this spread are small,
     # and n·Σx²/Σx − n is the better one.
@@ -309,7 +310,8 @@ def propensity_check(
     n = np.bincount(stratum)
     mean = np.bincount(stratum, inverse) / n
     expected = np.full(len(n), np.nan if n_actions is None else float(n_actions))
-    square, above = np.bincount(stratum, (inverse - mean[stratum]) ** 2), mean - expected
+    square = np.bincount(stratum, (inverse - mean[stratum]) ** 2)
+    above = mean - expected
     with undefined_is_nan():
         se = np.sqrt(square / (n - 1) / n)
         # Equal propensities, as of a uniform policy, have no spread: then only rounding may lie
@@ -538,8 +540,10 @@ def _difference(
     """Return the difference between two targets under one request."""
     if one["constant_reward"] is not None or other["constant_reward"] is not None:
         se = np.nan  # rewards that do not vary tell nothing of the error
-    base, value = one["value"], other["value"]
-    diff, half = value - base, normal_quantile((1 + log.plan.confidence) / 2) * se
+    base = one["value"]
+    value = other["value"]
+    diff = value - base
+    half = normal_quantile((1 + log.plan.confidence) / 2) * se
     both = {*find_flags(one, request, log), *find_flags(other, request, log)}
     flags = [name for name in FLAGS if name in both]
     return one | {

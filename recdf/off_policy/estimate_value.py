@@ -138,7 +138,8 @@ BOUNDED_COVERS = ("few_rewards", "low_ess", "dominated", "concentrated")
 
 def find_flags(found: Record, request: EstimatorRequest, log: LogArrays) -> list[str]:
     """Flags of one estimate, in the order of `FLAGS`, from what `records` says of it."""
-    testable, z = found["ess"] >= LOW_ESS, found["cluster_z"]
+    testable = found["ess"] >= LOW_ESS
+    z = found["cluster_z"]
     moved = abs(found["clip_change"]) + found["clip_change_se"]
     hold = {
         # A log without any reward has few of them, which is flagged as that.
@@ -175,12 +176,16 @@ def trust(
     """
     reasons = [name for name in flags if FLAGS[name][0]]
     wide = not (ci_high - ci_low) / 2 <= WIDE * abs(value)
-    effect, withheld = "wide" if wide else "ok", ""
+    effect = "wide" if wide else "ok"
+    withheld = ""
     said = effect
     if reasons:
-        effect, withheld, said = "", reasons[0], FLAGS[reasons[0]][0]
+        effect = ""
+        withheld = reasons[0]
+        said = FLAGS[reasons[0]][0]
         if interval == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
-            effect, said = "interval_only", said.replace("do not use", "use the interval only")
+            effect = "interval_only"
+            said = said.replace("do not use", "use the interval only")
     return {
         "effect": effect,
         "withheld": withheld,
@@ -471,7 +476,8 @@ def ope_estimate(
 
 def group_rows(log: LogArrays, some: IntCodes | None) -> list[Record]:
     """Rows of the result of one group, in the order of the requests."""
-    plan, found = log.plan, dict[EstimatorRequest, Record]()
+    plan = log.plan
+    found = dict[EstimatorRequest, Record]()
     for interaction in dict.fromkeys(request.interaction for request in plan.requests):
         asked = [request for request in plan.all_requests if request.interaction == interaction]
         rows = log.rows(some, interaction)
@@ -495,7 +501,8 @@ def records(
 ) -> tuple[list[Record], Estimates]:
     """Return what is known of each request without its interval; rows from which nothing can be
     estimated are refused."""
-    plan, weights = log.plan, weight_numbers(rows)
+    plan = log.plan
+    weights = weight_numbers(rows)
     target = f"log[{plan.target_col!r}]"
     if not weights["n_matched"]:
         raise DataError(

@@ -148,7 +148,8 @@ def target_from_recs(
     if k is not None or position_col is not None:
         options = Options(user_col=keys[:-1], item_col=keys[-1], by=as_columns(by) or None)
         by_list = lists.all().astype(np.int64) * len(groups.labels) + groups.codes
-        order, number = order_source(recs, options), np.arange(len(recs))
+        order = order_source(recs, options)
+        number = np.arange(len(recs))
         if (name := order["column"]) is not None:
             number = read_numbers(column(recs, name, "pred"), f"pred[{name!r}]")
             if n := np.count_nonzero(np.isnan(number)):
@@ -273,10 +274,8 @@ def reward_table(
     2      0.25       0.5
     3      0.25       0.5
     """
-    frame, offered = (
-        log_frame(log),
-        log_frame(candidates, "candidates", "one row per item that may be shown"),
-    )
+    frame = log_frame(log)
+    offered = log_frame(candidates, "candidates", "one row per item that may be shown")
     names = as_columns(by)
     if not names:
         raise OptionError(
@@ -291,7 +290,8 @@ def reward_table(
     what = "the target policy's probability"
     column(offered, target_col, "candidates", suggest=())
     target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
-    reward, fold = read_rewards(frame, reward_col), np.zeros(len(frame), np.int64)
+    reward = read_rewards(frame, reward_col)
+    fold = np.zeros(len(frame), np.int64)
     if folds > 1:  # keys in the order of their ids are dealt to the folds one after the other
         hint = "pass ⟦+fold_by=None⟧, ⟦+folds=1⟧ for one model"
         keys = log_key_codes(frame, as_columns(fold_by), "fold_by", hint, ordered=True)
@@ -302,12 +302,14 @@ def reward_table(
                 "at least one a fold"
             )
         fold = np.searchsorted(present, keys.codes) % folds
-    item, own = names[0], (names[0], target_col, reward_col)
+    item = names[0]
+    own = (names[0], target_col, reward_col)
     column(offered, item, "candidates")
     context = [name for name in offered.columns if name in frame.columns and name not in own]
     # Codes of all columns under their numbers, equal where the ids of the two frames are equal.
     numbers = {name: j for j, name in enumerate(dict.fromkeys([*names, *context]))}
-    coded, listed = pd.DataFrame(index=range(len(frame))), pd.DataFrame({"target": target})
+    coded = pd.DataFrame(index=range(len(frame)))
+    listed = pd.DataFrame({"target": target})
     for name, j in numbers.items():
         both = name == item or name in context
         frames = {"log": frame, "candidates": offered} if both else {"log": frame}
@@ -325,7 +327,8 @@ def reward_table(
     rows["context row"] = np.arange(len(rows))
     pairs = rows.merge(listed, on=on) if on else rows.merge(listed, how="cross")
     logged, predicted = _predicted(coded, pairs, cell, fold, folds, reward, prior)
-    of_pair, share = pairs["context row"], pairs["target"]
+    of_pair = pairs["context row"]
+    share = pairs["target"]
     value, mass = (
         np.bincount(of_pair, of_each, len(rows)).astype(float)[of_row]
         for of_each in (share * predicted, share)
@@ -359,14 +362,18 @@ def _predicted(
     each pair of one of its contexts and a candidate."""
     cells = pd.concat([coded[names], pairs[names]], ignore_index=True)
     cell = cells.groupby(names, sort=False).ngroup().to_numpy()
-    own, others, n_cells = cell[: len(coded)], cell[len(coded) :], cell.max() + 1
-    joint, size = fold * n_cells + own, folds * n_cells
+    own = cell[: len(coded)]
+    others = cell[len(coded) :]
+    n_cells = cell.max() + 1
+    joint = fold * n_cells + own
+    size = folds * n_cells
     n, total = (
         np.bincount(joint, of_each, size).astype(float).reshape(folds, n_cells)
         for of_each in (None, reward)
     )
     if folds > 1:
-        n, total = n.sum(axis=0) - n, total.sum(axis=0) - total
+        n = n.sum(axis=0) - n
+        total = total.sum(axis=0) - total
     mean = total.sum(axis=1, keepdims=True) / n.sum(axis=1, keepdims=True)
     smoothed = (total + prior * mean) / np.maximum(n + prior, 1e-300)
     if prior == 0:  # a cell without rows in the other folds has nothing but the mean

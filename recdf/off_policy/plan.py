@@ -218,7 +218,8 @@ class Plan:
     @cached_property
     def requests(self) -> list[EstimatorRequest]:
         """One request per estimator and clip, in the order in which they were asked for."""
-        given, unit = self.estimators, self.unit
+        given = self.estimators
+        unit = self.unit
         names = as_columns(given)
         if not names or len(set(names)) < len(names):
             raise OptionError(f"⟦estimators={given!r}⟧; expected one or more names, each once")
@@ -239,7 +240,8 @@ class Plan:
                 raise OptionError(
                     f"estimators names {name!r}; valid are {', '.join(known)}{closest(name, known)}"
                 )
-            estimator, kind = ESTIMATORS[base], self.propensity_kind
+            estimator = ESTIMATORS[base]
+            kind = self.propensity_kind
             own = [None] if estimator.rule == "model" else clips
             kinds = ("item",) if implied is None else ALLOWED[implied]
             refused = {

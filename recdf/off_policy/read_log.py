@@ -125,7 +125,8 @@ def read_probabilities(
     where = f"{role}[{name!r}]"
     values = read_numbers(column(frame, name, role), where).astype(float, copy=False)
     with np.errstate(invalid="ignore"):
-        low, high = values.min(), values.max()
+        low = values.min()
+        high = values.max()
     if not zero and 0 < low < least:
         raise DataError(
             f"{where} is below {least:.3g} in {np.count_nonzero(values < least):,} of "
@@ -278,7 +279,9 @@ class LogArrays:
         slates: the ratio of each row, combined over the positions of its unit."""
         assert self.unit is not None
         assert self.position is not None
-        plan, unit, position = self.plan, self.unit.codes, self.position.codes
+        plan = self.plan
+        unit = self.unit.codes
+        position = self.position.codes
         inside = unit[1:] == unit[:-1]
         first = np.append(True, ~inside)
         starts = np.flatnonzero(first)
@@ -292,7 +295,8 @@ class LogArrays:
             )
         present, place = np.unique(position, return_inverse=True)
         if plan.ragged == "raise" and not (lengths == len(present)).all():
-            shortest, longest = lengths.min(), lengths.max()
+            shortest = lengths.min()
+            longest = lengths.max()
             found = (
                 f"{shortest} to {longest} rows"
                 if shortest < longest
@@ -327,7 +331,9 @@ class LogArrays:
 
     def _check_slates(self, first: Mask) -> None:
         """Refuse columns that cannot be what `propensity_kind` says."""
-        kind, both, inside = self.plan.propensity_kind, (self.propensity, self.target), ~first[1:]
+        kind = self.plan.propensity_kind
+        both = (self.propensity, self.target)
+        inside = ~first[1:]
         names = [f"log[{name!r}]" for name in (self.plan.propensity_col, self.plan.target_col)]
         if (
             kind in ("conditional", "prefix")
@@ -374,7 +380,8 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         frame, plan.target_col, zero=True, what="the target policy's probability of the item"
     )
     reward = read_rewards(frame, plan.reward_col)
-    low, high = reward.min(), reward.max()
+    low = reward.min()
+    high = reward.max()
     least, most = plan.reward_range or (low, high)
     if outside := np.count_nonzero((reward < least) | (reward > most)):
         raise DataError(
@@ -419,7 +426,8 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
             )
         present, codes = np.unique(places, return_inverse=True)
         position = Keys(codes, len(present))
-    unclustered, users = False, list(dict.fromkeys([*by, "user_id"]))
+    unclustered = False
+    users = list(dict.fromkeys([*by, "user_id"]))
     if cluster is None and unit is None and "user_id" in frame.columns:
         with suppress(TypeError):  # values that cannot be compared are no users
             # Most logs show it early, and then the whole column need not be read.
@@ -460,7 +468,8 @@ def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     taken = {*roles.values(), *more, "target_propensity", "q_logged", "q_target"}
     for argument, name in roles.items():
         # The target has no usual other name: what looks like one is a propensity.
-        hint, free = WRITE_TARGET, list[Any]()
+        hint = WRITE_TARGET
+        free = list[Any]()
         if argument != "target_col":
             hint = "name the column that holds it"
             free = [other for other in frame.columns if other not in taken]

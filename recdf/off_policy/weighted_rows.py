@@ -70,7 +70,8 @@ class LogGroup:
 
     def pieces(self) -> Iterator[LogGroup]:
         """Give all rows in pieces that fit the processor's cache and cut no unit in two."""
-        size, most = sizes().log_rows, sizes().most_log_rows
+        size = sizes().log_rows
+        most = sizes().most_log_rows
         size = size if self.cluster is None else min(max(size, self.n_codes), most)
         edges = np.arange(0, len(self), size)
         if self.first is not None:
@@ -151,7 +152,8 @@ class LogGroup:
                     for one in (piece.reward[there], of_units)
                 ]
             )
-        low, high = np.min(ends, axis=0)[:, 0], np.max(ends, axis=0)[:, 1]
+        low = np.min(ends, axis=0)[:, 0]
+        high = np.max(ends, axis=0)[:, 1]
         same = low[high - low <= 1e-12 * np.abs(high)]  # sums of money differ by rounding alone
         return same[0] if len(same) else None
 
@@ -170,12 +172,15 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> d
     that have a reward.
     """
     if rule == "model":  # it uses no weights, so the numbers are those of the log itself
-        rule, clip = "cap", None
+        rule = "cap"
+        clip = None
     largest = np.zeros(rows.n_positions)
 
     def of_piece(piece: LogGroup) -> Sequence[Any]:
         own = effective_weight(piece.weight, rule, clip)
-        g, reward, ones = piece.weighted(own), np.abs(piece.reward), np.broadcast_to(1.0, len(own))
+        g = piece.weighted(own)
+        reward = np.abs(piece.reward)
+        ones = np.broadcast_to(1.0, len(own))
         np.maximum(largest, [one.max() for one in piece.by_position(g)], out=largest)
         of_positions = g, g * g, g * own, piece.row_weights, ones
         paid = g * reward
@@ -187,7 +192,9 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> d
 
     total, square, spread, population, count, *of_rewards = rows.sums(of_piece)
     earned, earned_square, paid, paid_square = of_rewards
-    n_clipped, above, n_rows = 0, 0.0, population
+    n_clipped = 0
+    above = 0.0
+    n_rows = population
     if clip is not None:
         n_clipped = int((rows.weight > clip).sum())
         above = rows.weighted(np.maximum(rows.weight - clip, 0.0)).sum()
@@ -226,7 +233,8 @@ def weight_numbers(rows: LogGroup) -> dict[str, Any]:
     total, count = rows.sums(
         lambda one: [*map(one.position_sums, (one.weighted(one.weight), one.row_weights))]
     )
-    mean, largest = total / count, rows.weight.max()
+    mean = total / count
+    largest = rows.weight.max()
 
     def deviation(piece: LogGroup) -> Floats:
         return piece.weighted(piece.weight - piece.at_position(mean))
@@ -348,10 +356,12 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
         return found
 
     # Of each request: Σψ² of its own, of its lift and of what clipping changed; Σψ³, Σψ⁴.
-    powers, psis = np.zeros((5, len(requests))), None
+    powers = np.zeros((5, len(requests)))
+    psis = None
     for psis in rows.per_cluster(influences):
         for j, (psi, whole) in enumerate(zip(psis[1:], full, strict=True)):
-            square, lift = psi * psi, psi - psis[0]
+            square = psi * psi
+            lift = psi - psis[0]
             clipped = 0.0 * psi[:1] if whole is None else psi - psis[1 + whole]
             powers[:, j] += [
                 square.sum(),
@@ -405,14 +415,17 @@ def model_mismatch_z(rows: LogGroup) -> float:
         return 0.0
 
     def sums(piece: LogGroup) -> list[Any]:
-        w, units = piece.weighted(piece.weight), piece.unit_weights()
+        w = piece.weighted(piece.weight)
+        units = piece.unit_weights()
         target = piece.weighted(piece.q_target)
         return [np.sum(one) for one in (w, w * piece.q_logged, units, target)]
 
     weights, logged, units, target = rows.sums(sums)
     if not weights:
         return 0.0
-    logged, target, mean_weight = logged / weights, target / units, weights / units
+    logged = logged / weights
+    target = target / units
+    mean_weight = weights / units
     above = logged - target
     if abs(above) <= FIT_ROUNDING * max(abs(logged), abs(target)):
         return 0.0
@@ -438,7 +451,8 @@ def intervals(
     """Return `se`, `ci_low` and `ci_high` of the values, and `lift_se`, ... of their lifts, by the
     kind of interval that the call asks for. A bounded one has the standard errors of the delta
     method."""
-    columns, limits = found.columns, dict[str, Floats]()
+    columns = found.columns
+    limits = dict[str, Floats]()
     if plan.interval == "bootstrap":
         return _bootstrapped(rows, requests, plan)
     if plan.interval == "delta" or plan.reward_range is None or plan.weight_range is None:
@@ -460,7 +474,8 @@ def intervals(
     weight, gain, lift = (values / size.mean() for values in sums)
     sizes_of = size.min() / size.mean(), size.max() / size.mean()
     weights = tuple(end * own for end, own in zip(plan.weight_range, sizes_of, strict=True))
-    rewards, width = plan.reward_range, plan.reward_range[1] - plan.reward_range[0]
+    rewards = plan.reward_range
+    width = plan.reward_range[1] - plan.reward_range[0]
     for own, term, less, possible in (
         ("", gain, 0.0, rewards),
         ("lift_", lift, sizes_of[1], (-width, width)),
@@ -551,7 +566,8 @@ def cressie_read(
     # How far a reweighting may be from equal weights: that of the likeliest one, and a quantile of
     # F(1, n).
     unseen = weights[1] if sums[0] < n else weights[0]
-    mean, square = (unseen + sums[0]) / (n + 1), (unseen**2 + sums[1]) / (n + 1)
+    mean = (unseen + sums[0]) / (n + 1)
+    square = (unseen**2 + sums[1]) / (n + 1)
     likeliest = (n + 1) * (mean - 1) ** 2 / (square - mean**2) if square > mean**2 else 0.0
     budget = (likeliest + student_quantile((1 + confidence) / 2, n) ** 2) / (2 * (n + 1))
     found = []
@@ -571,7 +587,8 @@ def cressie_read(
             y = ff - f**2 - (wf - w * f) ** 2 / spread
             z = budget - (1 - w) ** 2 / (2 * spread)
             if abs(y * z) < 1e-9 * max(1.0, ff):
-                y, z = max(y, 0.0), max(z, 0.0)
+                y = max(y, 0.0)
+                z = max(z, 0.0)
             if y >= 0 and z >= 0:  # else no reweighting is likely enough
                 ends.append(x - math.sqrt(2 * y * z))
         found.append(sign * min(ends, default=-math.inf))

@@ -122,7 +122,8 @@ class Packing:
             n_bytes += batch.nbytes
             if n_bytes >= HELD_BYTES:
                 yield self._packed(held)
-                held, n_bytes = [], 0
+                held = []
+                n_bytes = 0
         if any(map(len, held)):
             yield self._packed(held)
 
@@ -139,7 +140,9 @@ class Packing:
         table, edges = self.dealt(Table.from_batches(batches))
         n_rows = max(1, CELL_BYTES * len(table) // max(1, table.nbytes))
         # All cells are written into one buffer, so that nothing is copied again.
-        sink, filled, ends = pa.BufferOutputStream(), [], [0]
+        sink = pa.BufferOutputStream()
+        filled = []
+        ends = [0]
         for number, (start, end) in enumerate(pairwise(edges.tolist())):
             for at in range(start, end, n_rows):
                 with ipc.new_stream(sink, table.schema) as writer:
@@ -431,7 +434,8 @@ class Measuring:
 
 def part_of_bucket(shared: Shared, bucket: int, tables: Mapping[str, Table]) -> Part:
     frames = {role: frame_of_arrow(table) for role, table in tables.items()}
-    true, pred = frames.get("true"), frames["pred"]
+    true = frames.get("true")
+    pred = frames["pred"]
     return Part(true, pred, frozenset({bucket}), whole=False, by_values=shared.by_values)
 
 
@@ -441,7 +445,8 @@ def rows_table(rows: ListRows, schema: Schema) -> Table:
     if not len(rows):
         return schema.empty_table()
     names = [name for name in rows.by.columns if str(name) in schema.names]
-    by, columns = key_labels(rows.by, names, rows.list_by), []
+    by = key_labels(rows.by, names, rows.list_by)
+    columns = []
     parts = (by, rows.keys, rows.carried, rows.columns)
     found: dict[str, Any] = {str(name): one for part in parts for name, one in part.items()}
     for field in schema:

@@ -78,7 +78,8 @@ class Persons:
 
     def of(self, devices: Any) -> pa.Array:
         """Return the person of each device."""
-        device, person = str(self.rules.device_col), self.rules.user_col
+        device = str(self.rules.device_col)
+        person = self.rules.user_col
         given = {"log": frame_of_arrow(pa.table({device: devices}))}
         found, _ = with_persons(given, self.frame, device, person, self.rules.time_col)
         return pa.array(found["log"][person].array, from_pandas=True)
@@ -304,7 +305,8 @@ class LogOfEngine(LogInParts):
         frames = {role: table.to_pandas() for role, table in none.items()}
         for role, frame in self.frames.items():
             frames[role] = self.engine.labels(none[role], frame)
-        tables, of_tables = {}, schemas_of_tables(empty)
+        tables = {}
+        of_tables = schemas_of_tables(empty)
         likes = work(frames) if of_tables else None
         for name, kinds in of_tables.items():
             like = getattr(likes, name)
@@ -368,7 +370,8 @@ def check_on_engine(
         partitions: int | None = None,
         **options: Any,
     ) -> DataFrame:
-        settled, k = check_options(options), check_k(k)
+        settled = check_options(options)
+        k = check_k(k)
         frames = {"true": true, "pred": pred} | ({} if log is None else {"log": log})
         with engine_of(frames, options) as engine:
             engine, given, n_buckets = watched(engine, frames, partitions)
@@ -378,7 +381,9 @@ def check_on_engine(
             nothing = {role: one.empty_table() for role, one in schemas.items()}
             empty = {role: frame_of_arrow(one) for role, one in nothing.items()}
             columns = columns_to_check(empty, settled)
-            keys, by, item = as_columns(settled.user_col), as_columns(settled.by), settled.item_col
+            keys = as_columns(settled.user_col)
+            by = as_columns(settled.by)
+            item = settled.item_col
             if set(columns["pred"]) == {*keys, *by, item}:
                 raise no_order(settled, empty["pred"], engine.name)
             of_by = pa.schema([schemas["pred"].field(one) for one in by])
@@ -510,7 +515,8 @@ def impressions_parquet(
     }
     older = None if against is None else read_spec(against)  # `out` may replace it
     sources = {role: Source(path, role) for role, path in given.items() if path is not None}
-    target, limit = local_path(out), memory_bytes(memory_limit)
+    target = local_path(out)
+    limit = memory_bytes(memory_limit)
     with ExitStack() as stack:
         files = [target / name for name in IMPRESSION_FILES]
         place = stack.enter_context(published(files, overwrite=overwrite))
@@ -545,8 +551,10 @@ class LogOfFiles(LogInParts):
             return next(rows, schemas[role].empty_table())
 
         empty = check_schemas(work, rules, joint_schemas(schemas, rules), head)
-        of_tables, total = schemas_of_tables(empty), without_tables(empty)
-        persons, one = None, self.n_parts == 1
+        of_tables = schemas_of_tables(empty)
+        total = without_tables(empty)
+        persons = None
+        one = self.n_parts == 1
         if "persons" in schemas and not one:  # they tell the part of a row
             rows = self.sources["persons"].batches(schemas["persons"].names, BATCH_ROWS)
             table = pa.concat_tables([schemas["persons"].empty_table(), *rows])

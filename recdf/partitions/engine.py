@@ -192,13 +192,17 @@ class Run:
     def shared(self) -> Shared:
         """What every worker needs. If a metric needs the largest gain of `true`, the call knows it.
         The rows of `exclude=` are sorted by bucket if they have all columns of the list key."""
-        given, keys, n_buckets = self.needed.given, self.needed.keys, self.n_buckets
+        given = self.needed.given
+        keys = self.needed.keys
+        n_buckets = self.n_buckets
         bucket = edges = None
         if given is not None:
             bucket = part_of([given_ids(given[name]) for name in keys], n_buckets)
         by_values = None if self.by_values is None else frame_of_arrow(self.by_values)
-        call, relevance = self.call, self.needed.relevance
-        frame, item = call.given.get("exclude"), call.options.item_col
+        call = self.call
+        relevance = self.needed.relevance
+        frame = call.given.get("exclude")
+        item = call.options.item_col
         unknown = any(one.params.get("max_gain", 0) is None for one in call.requests)
         if unknown and "true" in self.frames:
             largest = [1.0]
@@ -249,7 +253,8 @@ class Run:
             overlap = replace(overlap, samples={**overlap.samples, **self._samples(), **of_sides})
         if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
             return overlap
-        nothing, item = not overlap.n_judged.any(), self.call.options.item_col
+        nothing = not overlap.n_judged.any()
+        item = self.call.options.item_col
         if nothing:
             pred = self._distinct_items("pred")
         else:
@@ -341,7 +346,8 @@ class EngineEvaluation(Result):
         self, work: Callable[[DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
     ) -> list[Any]:
         """Return what `work` makes of some columns of each bucket; `keys` deal the rows."""
-        rows, known = self._rows, self._rows.engine.schema(self._rows.frame)
+        rows = self._rows
+        known = self._rows.engine.schema(self._rows.frame)
         packing = Packing(keys, keys[0], rows.n_buckets, some_columns(known, columns))
         of_rows = InBuckets(rows.engine, {"per_user": rows.frame}, {"per_user": packing})
         found, n_rows = of_rows.made(partial(on_labels, work))
@@ -574,7 +580,9 @@ class EngineRun(Run):
 
     def _labels(self, table: Table) -> DataFrame:
         """Return the rows per list in the dtypes that `evaluate` gives them."""
-        by, keys, carried = self.needed.by, list(map(str, self.needed.keys)), list(self.call.carry)
+        by = self.needed.by
+        keys = list(map(str, self.needed.keys))
+        carried = list(self.call.carry)
         rest = [name for name in table.column_names if name not in (*by, *keys, *carried)]
         of_keys = table.select(keys)
         key_frame = plain = labels_of_table(of_keys)

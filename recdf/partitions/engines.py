@@ -128,7 +128,8 @@ def _opened(handle: Any) -> Any:
 def to_bytes(shared: Shared) -> bytes:
     """Return everything that the workers need as bytes. Raises OptionError if a metric or an option
     has none."""
-    requests, pickles = shared.call.requests, _cloudpickle()
+    requests = shared.call.requests
+    pickles = _cloudpickle()
     # Functions of the modules of own metrics are pickled by value, with all that they use from
     # these modules.
     own = {one.metric.kernel.__module__ for one in requests if not one.metric.built_in}
@@ -141,7 +142,8 @@ def to_bytes(shared: Shared) -> bytes:
     except MemoryError:
         raise
     except Exception as error:  # of any class: an object says itself why it cannot be pickled
-        what, why = "an option or a side table", plain_line(str(error)).rstrip(".")
+        what = "an option or a side table"
+        why = plain_line(str(error)).rstrip(".")
         for one in requests[::-1]:
             try:
                 _dumped(pickles, one)
@@ -328,10 +330,12 @@ def check_frames(frames: Mapping[str, Any], kind: Any, engine: str, make: str) -
 def ties_by_row(options: Options, given: Collection[str], engine: str) -> OptionError:
     """Return the error where the order of the rows decides between equal scores. `given` names what
     the caller passed."""
-    what, differ = '⟦ties="row"⟧', ""
+    what = '⟦ties="row"⟧'
+    differ = ""
     if options.convention is not None and "ties" not in given:
         name = options.convention.name
-        what, differ = f'⟦like="{name}"⟧ uses ⟦+ties="row"⟧: this', DIFFER.format(name=name)
+        what = f'⟦like="{name}"⟧ uses ⟦+ties="row"⟧: this'
+        differ = DIFFER.format(name=name)
     return OptionError(
         f"{what} needs the order of the rows, which a {engine} frame does not keep; pass another "
         f'rule, such as ⟦+ties="item_desc"⟧{differ}'
@@ -340,10 +344,13 @@ def ties_by_row(options: Options, given: Collection[str], engine: str) -> Option
 
 def no_order(options: Options, pred: DataFrame, engine: str) -> OptionError:
     """Return the error for a `pred` that only its rows could order."""
-    what, differ, like = "pred has no column that orders it", "", options.convention
+    what = "pred has no column that orders it"
+    differ = ""
+    like = options.convention
     names = list(hints_of(None, pred, options).unused_order)
     if like is not None and like.order == "row":
-        what, differ = f'⟦like="{like.name}"⟧ takes pred in the order of its rows', DIFFER
+        what = f'⟦like="{like.name}"⟧ takes pred in the order of its rows'
+        differ = DIFFER
         names = [name for name in ("score", "rank") if name in pred.columns]
     columns = " or ".join(map(argument_of, names)) or "⟦+score_col=⟧ or ⟦+rank_col=⟧"
     return OptionError(
@@ -551,7 +558,8 @@ def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineErr
 def _detail(error: BaseException) -> str:
     """Return the line of an exception's message that says what happened, without the traces of
     Python and Java."""
-    lines, name = str(error).splitlines(), type(error).__name__
+    lines = str(error).splitlines()
+    name = type(error).__name__
     raised = [line.removeprefix("Caused by: ").strip() for line in lines if re.match(RAISED, line)]
     python = [line for line in raised if not re.match(r"(java|org|scala|py4j)\.", line)]
     first = next((line.strip() for line in lines if line.strip()), "")

@@ -290,7 +290,8 @@ def evaluate_parquet(
     True
     """
     call = call_of(evaluate_parquet, metrics, k, arguments, true_path)
-    limit, how = memory_bytes(memory_limit), sizes()
+    limit = memory_bytes(memory_limit)
+    how = sizes()
     check_value("buckets", buckets, either(POSITIVE, NONE))
     folder = None if out is None else local_path(out)
     with ExitStack() as stack:
@@ -316,7 +317,8 @@ def evaluate_parquet(
             result = finish(files.call, measure_whole(files, shown, how.together_rows))
             if staging is None:
                 return result
-            summary, spec = result.summary, result.spec
+            summary = result.summary
+            spec = result.spec
             written = write_files(staging, [result.per_user], summary, spec)
         else:
             where = staging or stack.enter_context(staging_folder(Path(tempfile.gettempdir())))
@@ -351,7 +353,8 @@ def in_files(call: Call, paths: Mapping[str, Any], folder: Path) -> dict[str, An
             if role not in rows:
                 schemas[role] = Source(named, role).schema
                 continue
-            schema, names = rows[role].schema, named.names
+            schema = rows[role].schema
+            names = named.names
             called = new_names(schema.names, names, role) if names else schema.names
             schemas[role] = plain_schema(
                 pa.schema([one.with_name(name) for one, name in zip(schema, called, strict=True)])
@@ -359,7 +362,8 @@ def in_files(call: Call, paths: Mapping[str, Any], folder: Path) -> dict[str, An
         needed = Needed.of(call, schemas)
     for role, one in rows.items():
         names = {name: found[role].names.get(name, name) for name in needed.names(role)}
-        read, file = list(names.values()), folder / f"{role}.parquet"
+        read = list(names.values())
+        file = folder / f"{role}.parquet"
         schema = plain_table(one.schema.empty_table().select(read)).schema
         with pq.ParquetWriter(
             file, schema.with_metadata(one.schema.metadata), compression="lz4"

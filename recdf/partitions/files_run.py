@@ -92,7 +92,8 @@ class BucketCells:
     def read(self, bucket: int) -> Table:
         """Return all rows of a bucket. Integers are as wide as the widest that were added."""
         found = [one.of(bucket) for one in self._kept]
-        places, end = self._places[bucket], 0
+        places = self._places[bucket]
+        end = 0
         # Memory of Arrow, which gives it back when it is free.
         data = pa.allocate_buffer(sum(size for _, size, _ in places))
         room = memoryview(data)
@@ -127,9 +128,11 @@ def in_parts(
     """Deal the rows of files to parts by the packing of each role, and yield what `work` makes of
     the rows of each part, by role."""
     with ExitStack() as stack:
-        cells, n_parts = {}, 0
+        cells = {}
+        n_parts = 0
         for role, packing in packings.items():
-            n_parts, schema = packing.n_buckets, packing.schema
+            n_parts = packing.n_buckets
+            schema = packing.schema
             kept = stack.enter_context(closing(BucketCells(folder, n_parts, schema, memory)))
             kept.extend(map(packing.dealt, sources[role].batches(schema.names, BATCH_ROWS)))
             cells[role] = kept
@@ -353,7 +356,8 @@ class FilesRun(Run):
         Where a bucket fails, the others are still measured, since rows that no bucket may have are
         reported first.
         """
-        total, every = None, self.needed.given is not None
+        total = None
+        every = self.needed.given is not None
         packed = list(self.packed.values())
         parts = self.engine.on_buckets(packed, self.n_buckets, self._measured, every)
         for n_rows, found, tables in parts:
@@ -368,7 +372,9 @@ class FilesRun(Run):
         if any(found.refuses(self.call.options) for found in total.findings.values()):
             # `true` is read once more, since a message shows the first wrong values in the order
             # of the rows.
-            broken, call, lists = BrokenRows(0), self.call, self.needed.lists["true"]
+            broken = BrokenRows(0)
+            call = self.call
+            lists = self.needed.lists["true"]
             for table in self.engine.chunks(self.frames["true"], self.needed.names("true")):
                 of_table: dict[str, BrokenRows] = {}
                 read_true(frame_of_arrow(lists.table(table)), call.options, of_table)
@@ -385,7 +391,8 @@ class FilesRun(Run):
         """
         tables = dict(zip(self.packed, cells, strict=True))
         found = measure(self.shared.of(bucket), part_of_bucket(self.shared, bucket, tables))
-        rows, placed = found.rows, []
+        rows = found.rows
+        placed = []
         if rows is not None and len(rows):
             place = rows.list_by * self.span + self._first_seen(bucket, tables, rows.first)
             # The place of a list tells its other labels.
@@ -412,7 +419,9 @@ class FilesRun(Run):
 
     def blocks(self, results: Results) -> Iterator[DataFrame]:
         """Yield the rows of `per_user` in their order."""
-        needed, keys, given = self.needed, self.needed.keys, self.needed.given
+        needed = self.needed
+        keys = self.needed.keys
+        given = self.needed.given
         for block in results.blocks():
             place = block[PLACE].to_numpy()
             by = self.by_frame.take(place // self.span).reset_index(drop=True)

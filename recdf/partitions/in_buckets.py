@@ -224,7 +224,9 @@ def reduction_of(
 ) -> tuple[Reduction, list[str]]:
     """Take the columns of the evaluation for what the caller did not say. Return also the columns
     that the metrics and covariates name."""
-    variant, by, list_key = options["variant_col"], options["by"], spec["user_col"]
+    variant = options["variant_col"]
+    by = options["by"]
+    list_key = spec["user_col"]
     own = variant in spec["by"] and variant in columns
     segments = as_columns(by)
     if by is None:
@@ -264,7 +266,8 @@ def moments_of_rows(
 ) -> DataFrame:
     """Return the moments of the users of an assignment, which is in memory or a frame of the
     engine. Nothing is computed before the columns are checked."""
-    engine, in_memory = rows.engine, isinstance(assignment, DataFrame)
+    engine = rows.engine
+    in_memory = isinstance(assignment, DataFrame)
     if in_memory:
         assignment = named_frame("assignment", assignment)
     elif not isinstance(assignment, type(rows.frame)):
@@ -276,7 +279,9 @@ def moments_of_rows(
     known |= {} if in_memory else {"assignment": engine.schema(assignment)}
     columns = list(map(str, assignment.columns if in_memory else known["assignment"].names))
     reduction, used = reduction_of(rows, columns, spec, metrics, options)
-    join, by, variant = reduction.join, reduction.asked["by"], reduction.join.variant_col
+    join = reduction.join
+    by = reduction.asked["by"]
+    variant = reduction.join.variant_col
     of_assignment = [name for name in (*by, variant) if name not in join.by]
     own = [variant] if reduction.own else []
     over = [] if join.how is None else as_columns(join.over)

@@ -64,7 +64,8 @@ class Needed:
     @classmethod
     def of(cls, call: Call, schemas: Schemas) -> Self:
         """Check the columns of both frames, or those of `pred` where there is no `true`."""
-        options, by = call.options, as_columns(call.options.by)
+        options = call.options
+        by = as_columns(call.options.by)
         keys = as_columns(options.user_col)
         tables = {role: schema.empty_table() for role, schema in schemas.items()}
 
@@ -236,10 +237,12 @@ class NeededOfFiles(Needed):
         carried value, so integers and bools take pandas' nullable dtypes. They do so in every block
         of rows, so that all blocks have the same dtypes.
         """
-        pred, table = self.sources["pred"], table.select(list(self.call.carry))
+        pred = self.sources["pred"]
+        table = table.select(list(self.call.carry))
         if not table.num_columns:
             return DataFrame(index=range(len(table)))
-        found, likes = pred.as_pandas(table), pred.as_pandas(table.slice(0, 0))
+        found = pred.as_pandas(table)
+        likes = pred.as_pandas(table.slice(0, 0))
         for name in likes.columns if some_without_pred else []:
             dtype: Any = nullable(likes[name]).dtype
             if dtype != likes[name].dtype:
@@ -287,7 +290,8 @@ def _read_names(
     relevance: str | None,
 ) -> dict[str, list[str]]:
     """Return the columns that the call reads from each frame."""
-    options, keys = call.options, [*as_columns(call.options.user_col), call.options.item_col]
+    options = call.options
+    keys = [*as_columns(call.options.user_col), call.options.item_col]
     answered = "true" in empty and any(
         request.metric.family == "responses" for request in call.requests
     )

@@ -134,7 +134,8 @@ class Source:
     def row_bytes(self, names: Sequence[str]) -> float:
         """Estimate how many bytes a row takes in memory, the strings from the first rows. The
         result is never 0."""
-        fixed, names = 0.0, list(names)
+        fixed = 0.0
+        names = list(names)
         for field in self.fields(names):
             if pa.types.is_primitive(field.type):
                 fixed += field.type.bit_width / 8
@@ -214,7 +215,8 @@ class Source:
         """Return columns in the dtypes that pandas would give them if it read all files at once."""
         found = {}
         for name in table.column_names:
-            kind, column = self.files_schema.field(name).type, without_dictionary(table[name])
+            kind = self.files_schema.field(name).type
+            column = without_dictionary(table[name])
             if pa.types.is_dictionary(kind):
                 values = self.categories.get(name, pa.array([], self.kind(name)))
                 places = pc.index_in(column, values).combine_chunks()
@@ -290,7 +292,9 @@ def _periods(schemas: Sequence[Schema], role: str) -> dict[str, str]:
     """
     found: dict[str, set[str | None]] = {}
     for field in (field for schema in schemas for field in schema):
-        kind, metadata, frequency = field.type, field.metadata or {}, None
+        kind = field.type
+        metadata = field.metadata or {}
+        frequency = None
         if isinstance(kind, pa.BaseExtensionType):
             frequency = str(kind.freq) if kind.extension_name == "pandas.period" else None
         elif metadata.get(b"ARROW:extension:name") == b"pandas.period":
@@ -331,16 +335,19 @@ def whole_table(
     Ids that are strings stay positions in dictionaries, and ids that are integers become as narrow
     as possible, which saves memory.
     """
-    most, groups = rows_at_a_time(together_rows), []
+    most = rows_at_a_time(together_rows)
+    groups = []
     for file, fragment in enumerate(source.fragments):
         numbers: list[int] = []
-        n_rows, last = 0, fragment.metadata.num_row_groups - 1
+        n_rows = 0
+        last = fragment.metadata.num_row_groups - 1
         for number in range(last + 1):
             numbers.append(number)
             n_rows += fragment.metadata.row_group(number).num_rows
             if n_rows >= most or (n_rows and number == last):
                 groups.append(_RowGroups(file, tuple(numbers), n_rows))
-                numbers, n_rows = [], 0
+                numbers = []
+                n_rows = 0
     schemas = [(one.metadata.schema, one.metadata.num_columns) for one in source.fragments]
     places = [{schema.column(i).path: i for i in range(n)} for schema, n in schemas]
     work = [(group, name) for group in groups for name in names]
@@ -363,7 +370,9 @@ def _read(
     """Read one column of some row groups."""
     import pyarrow.parquet as pq
 
-    fragment, kind, there = source.fragments[group.file], source.kind(name), source.in_files(name)
+    fragment = source.fragments[group.file]
+    kind = source.kind(name)
+    there = source.in_files(name)
     known, stored = source.stored(fragment, [name])
     if not stored:
         return [pa.repeat(pa.scalar(known[name], kind), group.n_rows)]

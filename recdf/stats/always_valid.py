@@ -122,9 +122,11 @@ def log_capital_anytime(s: Floats, worst: float) -> float:
 def last_shown(shown: Callable[[float], bool], start: float, step: float, least: float) -> float:
     """Return the largest number for which `shown` holds, which holds below it; look from `start`
     down to `least`."""
-    high, low = start, max(start - step, least)
+    high = start
+    low = max(start - step, least)
     while low > least and not shown(low):
-        high, step = low, 2 * step
+        high = low
+        step = 2 * step
         low = max(high - step, least)
     for _ in range(HALVINGS if math.isfinite(low) else 0):
         middle = (low + high) / 2
@@ -245,7 +247,8 @@ class Change:
         at the mean scale: what is said of a metric without bounds."""
         if not self.n:
             return math.nan
-        slack, units = self._slack(self.allowed)[0], typical_units(self.weight)
+        slack = self._slack(self.allowed)[0]
+        units = typical_units(self.weight)
         return float(turning_value(slack, units, 0.0, self.alpha)) + self.allowed * self._moments[1]
 
     def outweighs(self, unseen: float, *, better: bool) -> bool:
@@ -265,7 +268,8 @@ class Change:
 
     def _range(self, change: float) -> TwoNumbers:
         """Smallest and largest slack that a list can have."""
-        sign, ends = -1 if self.smaller else 1, self.values or (math.nan, math.nan)
+        sign = -1 if self.smaller else 1
+        ends = self.values or (math.nan, math.nan)
         found = [
             sign * (own - base) - change * (base if self.relative else 1)
             for own in ends
@@ -310,7 +314,8 @@ class Change:
 
     def ends(self) -> TwoNumbers:
         """Return the lower and the upper bound of the change, each one-sided at 1 − α."""
-        point, scale = self.point, self._moments[1]
+        point = self.point
+        scale = self._moments[1]
         if not self.bound or math.isnan(point):
             return math.nan, math.nan
         step = max(self._slack(point)[1], self.reach / self.n) / scale

@@ -47,7 +47,8 @@ def moments_of(*arrays: Floats) -> Moments:
     if not n:
         return Moments(0, *[np.nan] * 5)
     values = np.concatenate(arrays)
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     scale = max(-low, high)
     if scale >= HUGE:
         return Moments(n, float((values / scale).mean()) * scale, np.nan, np.nan, low, high)
@@ -71,13 +72,15 @@ def add_moments(parts: Moments, arm: Integers, n_arms: int) -> Moments:
     variance is NaN.
     """
     some = np.asarray(parts.n) > 0  # the mean of no value is NaN
-    of, known = arm[some], Moments(*(np.asarray(values)[some] for values in parts))
+    of = arm[some]
+    known = Moments(*(np.asarray(values)[some] for values in parts))
 
     def total(values: Number) -> Floats:
         return np.bincount(of, weights=np.asarray(values), minlength=n_arms).astype(np.float64)
 
     n = total(known.n)
-    low, high = np.full(n_arms, np.inf), np.full(n_arms, -np.inf)
+    low = np.full(n_arms, np.inf)
+    high = np.full(n_arms, -np.inf)
     with np.errstate(
         invalid="ignore"
     ):  # NaN, a range that is not known, is below and above everything
@@ -96,7 +99,8 @@ def add_moments(parts: Moments, arm: Integers, n_arms: int) -> Moments:
         largest = np.fmax(np.fmax(high, -low), np.abs(mean))
         var[np.sqrt(var) <= MEAN_ROUNDING * largest] = 0.0
         scale = np.where(var > 0, np.sqrt(var), 1.0)[of]
-        spread, delta = np.sqrt(known.var) / scale, delta / scale
+        spread = np.sqrt(known.var) / scale
+        delta = delta / scale
         cubes = (
             np.where(known.var > 0, spread**3 * known.skewness, 0.0)
             + 3 * delta * spread**2
@@ -129,7 +133,8 @@ def skewness_of_arms(control: Floats, treatment: Floats) -> float:
 def imbalance(n_control: Number, n_treatment: Number) -> float:
     """Return what the skewness of the values is multiplied by in that of the difference of two
     means."""
-    below, above = 1 / n_control, 1 / n_treatment
+    below = 1 / n_control
+    above = 1 / n_treatment
     return float((above**2 - below**2) / (above + below) ** 1.5)
 
 
@@ -194,7 +199,8 @@ def arm(num: Floats, den: Floats | None = None) -> Arm:
     """Return the mean or the ratio over the last axis, with its variance and n − 1 degrees of
     freedom."""
     mean, z = linearise(num, den)
-    squares, n = np.einsum("...i,...i->...", z, z), z.shape[-1]
+    squares = np.einsum("...i,...i->...", z, z)
+    n = z.shape[-1]
     # Unlike abs, two reductions need no temporary array.
     largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
     with undefined_is_nan():
@@ -368,7 +374,8 @@ def _satterthwaite(v1: Number, df1: Number, v2: Number, df2: Number) -> Number:
     # By the shares of the variance, whose squares do not overflow. An arm without variance has no
     # degrees of freedom and must add 0 instead of NaN.
     with undefined_is_nan():
-        w1, w2 = v1 / (v1 + v2), v2 / (v1 + v2)
+        w1 = v1 / (v1 + v2)
+        w2 = v2 / (v1 + v2)
         parts = np.where(w1 > 0, w1**2 / df1, 0.0) + np.where(w2 > 0, w2**2 / df2, 0.0)
         return np.where(parts > 0, 1 / parts, np.nan)
 

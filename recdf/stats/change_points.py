@@ -110,17 +110,21 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
         if sure is None:
             break
         start = sure + 1
-    edges, like = [0, *(one.begins for one in changes), n], np.zeros(4)
+    edges = [0, *(one.begins for one in changes), n]
+    like = np.zeros(4)
     line = None
     if changes:  # what is off a line through all nights, if it fits better than these levels
-        off, time = off_levels(nights, [0, n])[0], np.arange(n) - (n - 1) / 2
+        off = off_levels(nights, [0, n])[0]
+        time = np.arange(n) - (n - 1) / 2
         fitted = time * ((time @ off) / (time @ time))
         steps = ((b - a) * off[a:b].mean() ** 2 for a, b in itertools.pairwise(edges))
         if fitted @ fitted > sum(steps):
             line = off - fitted
-            changes, edges = [changes[0]._replace(drifts=True)], [0, n]
+            changes = [changes[0]._replace(drifts=True)]
+            edges = [0, n]
     for i, (first, at, end) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
-        before, after = nights.take(first, at), nights.take(at, end)
+        before = nights.take(first, at)
+        after = nights.take(at, end)
         like = np.maximum(like, likeness(off_levels(before, [0, at - first])[0]))
         _, z, _ = second_look(before, after.take(-RECENT), EARLY_LOOK)
         if end == n and not (z * changes[i].size > 0 and abs(z) > 2):
@@ -128,7 +132,8 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
             beyond = side * second_look(before, after, EARLY_LOOK)[2] - abs(changes[i].size) / 2
             changes[i] = changes[i]._replace(ends=at + int(np.argmax(np.cumsum(beyond))) + 1)
             edges = sorted({*edges, changes[i].ends or n})
-    apart, sd = {}, math.nan
+    apart = {}
+    sd = math.nan
     if n >= LEAST_NIGHTS:
         # A change that is not yet shown must not pass for nights that are alike.
         parts = edges if changes else sorted({0, likeliest, n})
@@ -152,14 +157,16 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
     """Return the first sure change, or else the first that was found, and where the likeliest
     begins."""
     found: LevelChange | None = None
-    most, first_bet = SECOND, _first_bet(_days(nights))
+    most = SECOND
+    first_bet = _first_bet(_days(nights))
     for at in range(LEAST_BEFORE, min(first_bet, len(nights) - NIGHTS_AFTER) + 1):
         # The clearest change among the nights before the first bet.
         last = at + NIGHTS_AFTER - 1
         week = nights.take(at, last + 1)
         size, z, _ = second_look(nights.take(0, at), week, SURE_LOOK)
         if abs(z) > most:
-            found, most = LevelChange(at, last, last, math.nan, size), abs(z)
+            found = LevelChange(at, last, last, math.nan, size)
+            most = abs(z)
     if found is not None:
         return found, found.begins
     evidence, begins = log_evidence(nights)
@@ -168,7 +175,8 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
         at = int(begins[last])
         if last == at or at < LEAST_BEFORE or (found is not None and at > found.begins + RECENT):
             continue
-        before, after = nights.take(0, at), nights.take(at, last + 1)
+        before = nights.take(0, at)
+        after = nights.take(at, last + 1)
         size, z, off = second_look(before, after, EARLY_LOOK)
         if abs(z) <= SECOND or np.count_nonzero(off * size > 0) < 2:
             continue
@@ -230,13 +238,17 @@ def _by_day(nights: Nights) -> tuple[Floats, float]:
 def log_evidence(nights: Nights) -> tuple[Floats, np.ndarray]:
     """Return ln of the evidence at every night, and the night at which the likeliest change until
     then begins."""
-    n, day = len(nights), _days(nights)
-    evidence, begins = np.zeros(n), np.zeros(n, np.int64)
-    total, best = np.full(len(SHIFTS), -np.inf), np.zeros(len(SHIFTS))
+    n = len(nights)
+    day = _days(nights)
+    evidence = np.zeros(n)
+    begins = np.zeros(n, np.int64)
+    total = np.full(len(SHIFTS), -np.inf)
+    best = np.zeros(len(SHIFTS))
     start = np.zeros(len(SHIFTS), np.int64)
     first = _first_bet(day)
     for last in range(first, n):
-        seen, own = nights.take(0, last + 1), day[: last + 1]
+        seen = nights.take(0, last + 1)
+        own = day[: last + 1]
         if last == first or last % 7 == 0:
             middle, tau2 = _by_day(seen)
             usual = np.full(day.max() + 1, np.median(seen.x))
@@ -245,11 +257,13 @@ def log_evidence(nights: Nights) -> tuple[Floats, np.ndarray]:
             variance = variances(nights, tau2)
             reach = CLIP * np.sqrt(variance)
             cut = np.clip(nights.x, of_all - reach, of_all + reach)
-        weight, since = 1 / variance[: last + 1], last - first
+        weight = 1 / variance[: last + 1]
+        since = last - first
         mean = _weighted_means(cut[: last + 1], own, weight)
         left = 1 - weight / np.bincount(own, weight)[own]
         r = (seen.x - mean) * np.sqrt(weight / np.maximum(left, 1e-9))
-        below, same = r < r[-1] - 1e-9, np.abs(r - r[-1]) < 1e-9
+        below = r < r[-1] - 1e-9
+        same = np.abs(r - r[-1]) < 1e-9
         rank = np.count_nonzero(below) + (np.count_nonzero(same) + 1) / 2
         won = SHIFTS * normal_quantile((rank - 0.5) / (last + 1)) - _log_mean_bets(last + 1)
         begun = math.log(HALF_OF_WEIGHT / ((HALF_OF_WEIGHT + since) * (HALF_OF_WEIGHT + since + 1)))
@@ -265,7 +279,8 @@ def log_evidence(nights: Nights) -> tuple[Floats, np.ndarray]:
 def off_levels(nights: Nights, edges: list[int], cut: bool = True) -> tuple[Floats, Floats]:
     """Return distances from levels between edges plus days of the week, in standard deviations,
     and these; or not cut."""
-    n, part = len(nights), np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    n = len(nights)
+    part = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     day = _days(nights) if n >= LEAST_NIGHTS - 1 else np.zeros(n, np.int64)
     off = nights.x - np.median(nights.x)
     for group in (part, day, part, day):
@@ -284,7 +299,8 @@ def likeness(off: Floats) -> Floats:
     errors; and the long-run variance over the variance (Bartlett)."""
     n = len(off)
     off = off - off.mean()
-    squares, lags = off @ off, min(LAGS, n // 4)
+    squares = off @ off
+    lags = min(LAGS, n // 4)
     if squares <= 0 or lags < 1:
         return np.array([0.0, 0.0, 0.0, 1.0])
     r = np.array([off[lag:] @ off[:-lag] / squares + 1 / n for lag in range(1, lags + 1)])
@@ -300,7 +316,8 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
 
     The long-run variance of the nights before is taken `more` of its standard errors larger.
     """
-    n, m = len(before), len(after)
+    n = len(before)
+    m = len(after)
     off, _ = off_levels(before, [0, n])
     long_run = max(1.0, likeness(off)[3] + more * 2 * math.sqrt(4.5 / n))
     middle, tau2 = _by_day(before)

@@ -27,7 +27,8 @@ def adjust(p: Floats, method: Correction) -> Floats:
     m = len(tested)
     order = tested[np.argsort(p[tested], kind="stable")]
     ranks = np.arange(1.0, m + 1)
-    steps, ordered = m + 1 - ranks, p[order]
+    steps = m + 1 - ranks
+    ordered = p[order]
     # What the p-value of each rank is multiplied by.
     factors: dict[str, Any] = {
         **dict.fromkeys(("holm", "hochberg"), steps),
@@ -88,7 +89,9 @@ def widened_ratio(
     side, is widened on that scale.
     """
     with undefined_is_nan():
-        b, lower, upper = 1 + relative, 1 + low, 1 + high
+        b = 1 + relative
+        lower = 1 + low
+        upper = 1 + high
         a = 2 * b / (lower + upper)
         wide = 1 - (1 - a) * ratio**2
         root = np.sqrt(b**2 - wide * (b**2 - (b**2 - a * lower * upper) * ratio**2))
@@ -122,10 +125,12 @@ def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
     Groups without a positive standard error do not count. NaN where fewer than two count.
     """
     known = np.isfinite(diff) & (se > 0)
-    n, nothing = known.sum(), np.full(len(diff), np.nan)
+    n = known.sum()
+    nothing = np.full(len(diff), np.nan)
     if n < 2:
         return Heterogeneity(n, np.nan, np.nan, max(n - 1, 0), np.nan, np.nan, nothing, nothing)
-    effects, variances = diff[known], np.square(se[known])
+    effects = diff[known]
+    variances = np.square(se[known])
     w = variances.min() / variances  # relative weights: tiny standard errors would overflow
     mean = w @ effects / w.sum()
     q = w @ np.square(effects - mean) / variances.min()
@@ -133,7 +138,8 @@ def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
     v = 1 / (1 / w + spread / variances.min())
     centre = v @ effects / v.sum()
     part = spread / (spread + variances)
-    shrunken, errors = nothing.copy(), nothing.copy()
+    shrunken = nothing.copy()
+    errors = nothing.copy()
     shrunken[known] = centre + part * (effects - centre)
     errors[known] = np.sqrt(part * variances + np.square(1 - part) * variances.min() / v.sum())
     return Heterogeneity(n, mean, q, n - 1, chi2_tail(q, n - 1), np.sqrt(spread), shrunken, errors)
@@ -174,12 +180,16 @@ def true_effects(
     whose contributions are those of √(var_x·var_y), linear about the estimate.
     """
     n = len(x)
-    off_x, off_y, grow = x - x.mean(), y - y.mean(), n / (n - 1)
+    off_x = x - x.mean()
+    off_y = y - y.mean()
+    grow = n / (n - 1)
     both, own_x, own_y = (
         grow * a * b - c
         for a, b, c in ((off_x, off_y, cov), (off_x, off_x, var_x), (off_y, off_y, var_y))
     )
-    c, vx, vy = both.mean(), own_x.mean(), own_y.mean()
+    c = both.mean()
+    vx = own_x.mean()
+    vy = own_y.mean()
     quantile = float(t_quantile(n - 2, "two-sided", confidence))
     slope = (c / vx if vx > 0 else np.nan, *_ratio_interval(both, own_x, quantile))
     correlation = lowest = highest = np.nan
@@ -194,9 +204,12 @@ def true_effects(
 def _ratio_interval(above: Floats, below: Floats, quantile: float) -> TwoNumbers:
     """Fieller's interval of the ratio of two means of the same experiments; NaN unless the lower is
     above 0."""
-    num, den = above.mean(), below.mean()
+    num = above.mean()
+    den = below.mean()
     (var, cov), (_, var_den) = quantile**2 * np.cov(above, below) / len(above)
-    a, b, c = den**2 - var_den, num * den - cov, num**2 - var
+    a = den**2 - var_den
+    b = num * den - cov
+    c = num**2 - var
     if not (den > 0 and a > 0):
         return np.nan, np.nan
     root = np.sqrt(max(b * b - a * c, 0.0))
@@ -215,11 +228,15 @@ def launches_by_sign(
     call would bring.
     """
     ndtr = scipy_module("special").ndtr
-    vx, vy = max(true.var_x, 0.0), max(true.var_y, 0.0)
+    vx = max(true.var_x, 0.0)
+    vy = max(true.var_y, 0.0)
     c = np.clip(true.cov, -np.sqrt(vx * vy), np.sqrt(vx * vy))
-    total_x, total_y, total_c = vx + var_x, vy + var_y, c + cov
+    total_x = vx + var_x
+    total_y = vy + var_y
+    total_c = c + cov
     det = total_x * total_y - total_c**2
-    by_x, by_y = (c * total_y - vy * total_c) / det, (vy * total_x - c * total_c) / det
+    by_x = (c * total_y - vy * total_c) / det
+    by_y = (vy * total_x - c * total_c) / det
     m = y.mean() + by_x * (x - x.mean()) + by_y * (y - y.mean())
     s = np.sqrt(np.maximum(vy - by_x * c - by_y * vy, 0.0))
     with undefined_is_nan():

@@ -124,15 +124,21 @@ def powered_mean(
     places) add twice the covariance of both parts. Without a rest, λ is 0.
     """
     if not len(rest):
-        f, rest = np.zeros(len(y)), np.zeros(1)
-    n, n_rest, clipped = len(y), len(rest), tuning == "clipped"
+        f = np.zeros(len(y))
+        rest = np.zeros(1)
+    n = len(y)
+    n_rest = len(rest)
+    clipped = tuning == "clipped"
     spread = np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1)
     shared = (y - y.mean()) @ (f - f.mean()) / (n if clipped else n - 1)
-    most, weight = 1.0 if clipped else np.inf, 0.0
+    most = 1.0 if clipped else np.inf
+    weight = 0.0
     if spread > 0:
         weight = np.clip(shared / ((1 + n / n_rest) * spread), 0.0, most)
-    left, ddof = y - weight * f, 0 if clipped else 1
-    cheap, own = weight * rest.mean(), left.var(ddof=ddof) / n
+    left = y - weight * f
+    ddof = 0 if clipped else 1
+    cheap = weight * rest.mean()
+    own = left.var(ddof=ddof) / n
     more = weight**2 * rest.var(ddof=min(ddof, n_rest - 1)) / n_rest
     if len(same):
         more += (
@@ -158,7 +164,8 @@ def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> Po
     share = 1 / chance / (1 / chance).sum()
     _, stratum, n = np.unique(chance, return_inverse=True, return_counts=True)
     if n.min() < 2 or not np.isclose((1 / chance).sum(), len(everything), rtol=1e-9):
-        stratum, n = np.zeros(len(y), np.int64), np.array([len(y)])
+        stratum = np.zeros(len(y), np.int64)
+        n = np.array([len(y)])
     size = np.bincount(stratum, share)
 
     def off(x: Floats) -> Floats:

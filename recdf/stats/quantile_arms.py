@@ -69,16 +69,20 @@ class QuantileArm(NamedTuple):
 def quantile_arm(values: Floats, p: float, unit: Any = None) -> QuantileArm:
     """Return the quantile of order p, of at least one row; `unit` has the code of the cluster of
     each row."""
-    n, at = len(values), (len(values) - 1) * p
-    k, part = math.floor(at), values.copy()
+    n = len(values)
+    at = (len(values) - 1) * p
+    k = math.floor(at)
+    part = values.copy()
     part.partition([k, min(k + 1, n - 1)])
     quantile = part[k] + (at - k) * (part[min(k + 1, n - 1)] - part[k])
     effect, n_units = (1.0, n) if unit is None else design_effect(values, unit, quantile)
     m = n / effect
     wide = n * (FARTHEST * math.sqrt(p * (1 - p) / m) + FARTHEST**2 / m) + 2
-    first, end = max(0, math.floor(n * p - wide)), min(n, math.ceil(n * p + wide))
+    first = max(0, math.floor(n * p - wide))
+    end = min(n, math.ceil(n * p + wide))
     part.partition([first, end - 1])
-    near, inside = np.sort(part[first:end]), 0.5 if m * min(p, 1 - p) >= THICK_SIDE else 1.0
+    near = np.sort(part[first:end])
+    inside = 0.5 if m * min(p, 1 - p) >= THICK_SIDE else 1.0
     down = _way(near, first, n, p, m, inside)
     up = _way(-near[::-1], n - end, n, 1 - p, m, inside)
     return QuantileArm(quantile, n, effect, n_units - 1.0, down, (-up[0], up[1]))
@@ -93,7 +97,9 @@ def design_effect(values: Floats, unit: Any, q: float) -> tuple[float, int]:
     if unit.max(initial=0) > 4 * len(unit):
         unit = np.unique(unit, return_inverse=True)[1]
     size = np.bincount(unit)
-    n, n_units, found = len(values), np.count_nonzero(size), [1.0]
+    n = len(values)
+    n_units = np.count_nonzero(size)
+    found = [1.0]
     for inside in (values <= q, values < q):
         share = inside.mean()
         if 0 < share < 1 and n_units > 1:
@@ -108,9 +114,11 @@ def _way(near: Floats, first: int, n: int, p: float, m: float, inside: float) ->
     costs."""
     top = min(max(math.ceil(n * p - inside - 1e-9), 0), n - 1)
     rank = np.arange(top, first - 1, -1)
-    share, x = np.minimum((rank + inside) / n, p), near[rank - first]
+    share = np.minimum((rank + inside) / n, p)
+    x = near[rank - first]
     if first == 0:  # below the smallest value there may be any
-        share, x = np.append(share, 0.0), np.append(x, -np.inf)
+        share = np.append(share, 0.0)
+        x = np.append(x, -np.inf)
     with undefined_is_nan():
         kl = np.where(share > 0, share * np.log(share / p), 0)
         kl += (1 - share) * np.log((1 - share) / (1 - p))
@@ -119,7 +127,8 @@ def _way(near: Floats, first: int, n: int, p: float, m: float, inside: float) ->
 
 def degrees_of_freedom(control: QuantileArm, treatment: QuantileArm) -> float:
     """Return Satterthwaite's degrees of freedom of a difference."""
-    a, b = control.var, treatment.var
+    a = control.var
+    b = treatment.var
     return (a + b) ** 2 / (a * a / control.df + b * b / treatment.df)
 
 

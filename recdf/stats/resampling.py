@@ -96,9 +96,11 @@ def split_sums(columns: Sequence[Floats], share: float, n_splits: int, seed: See
 
 def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: Fill) -> Floats:
     n = len(columns[0])
-    sums, seeds = np.zeros((n_resamples, len(columns))), _seeds(seed)
+    sums = np.zeros((n_resamples, len(columns)))
+    seeds = _seeds(seed)
     # Both arrays are used again for each tile, because new ones would cost most of the time.
-    block, weights = np.empty((TILE, len(columns))), np.empty((TILE, TILE))
+    block = np.empty((TILE, len(columns)))
+    weights = np.empty((TILE, TILE))
     with Progress(n, "the resamples") as progress:
         for unit_tile, start in enumerate(range(0, n, TILE)):
             width = min(TILE, n - start)
@@ -247,7 +249,8 @@ def drawn_quantile(q: float) -> Statistic:
 def drawn_std(x: Floats, counts: DrawnCounts) -> Floats:
     """Return the standard deviation of the drawn values, with divisor n − 1."""
     with undefined_is_nan():
-        off, n = x - x.mean(), counts.sum(axis=1, dtype=np.float64)
+        off = x - x.mean()
+        n = counts.sum(axis=1, dtype=np.float64)
         spread = counts @ off**2 - (counts @ off) ** 2 / n
         return np.where(n > 1, np.sqrt(np.maximum(spread, 0.0) / (n - 1)), np.nan)
 
@@ -258,8 +261,10 @@ def replicate_statistic(
     """Return replicates of a statistic of some values; values of one unit (a code 0, 1, ...) are
     drawn together."""
     order = np.argsort(values, kind="stable")
-    x, unit = values[order], unit[order]
-    shape, found = (REPLICATES_AT_ONCE, unit.max() + 1), []
+    x = values[order]
+    unit = unit[order]
+    shape = (REPLICATES_AT_ONCE, unit.max() + 1)
+    found = []
     for block in range(-(-n_resamples // REPLICATES_AT_ONCE)):
         numbers = _random_16_bits([*_seeds(seed), 0, block], math.prod(shape))
         counts = _POISSON.astype(np.uint8)[numbers].reshape(shape)
@@ -290,9 +295,11 @@ def permuted_t(
     In each replicate every unit has a random number, and the units with the smallest numbers are
     the treatment. So the result depends only on the seed and on the order of the units.
     """
-    n_c, n_t = len(control), len(treatment)
+    n_c = len(control)
+    n_t = len(treatment)
     both = np.concatenate([control, treatment])
-    centred, n = both - both.mean(axis=0), n_c + n_t
+    centred = both - both.mean(axis=0)
+    n = n_c + n_t
     sums = np.concatenate([centred, centred**2], axis=1)
     total = sums.sum(axis=0)
 
@@ -306,7 +313,8 @@ def permuted_t(
             var = np.where(off > 1e-12 * np.abs(squares), off, 0.0) / (size - 1) / size
             found.append((parts / size, var))
         (mean_c, var_c), (mean_t, var_t) = found
-        diff, var = mean_t - mean_c, var_c + var_t
+        diff = mean_t - mean_c
+        var = var_c + var_t
         with undefined_is_nan():
             flat = np.where(diff == 0, 0.0, np.sign(diff) * np.inf)
             return np.where(var > 0, diff / np.sqrt(var), flat)
@@ -426,7 +434,8 @@ def _split_moments(strata: Iterable[Split]) -> tuple[float, float, float]:
         n = n_c + n_t
         spread = n * math.sqrt(var_of_values * n / (n - 1) * (1 / n_c + 1 / n_t))
         if spread > 0:
-            total, var = total + n * diff, var + spread**2
+            total = total + n * diff
+            var = var + spread**2
             cubes += spread**3 * skewness * turn_of_split(n_c, n_t)
     return total, var, cubes / var**1.5 if var > 0 else 0.0
 
@@ -487,7 +496,8 @@ def wilcoxon(diff: Floats, alternative: Alternative, tolerance: float) -> dict[s
     positive differences are the larger sum.
     """
     # Differences of one size that differ by rounding alone are made equal.
-    stats, size = scipy_module("stats"), np.abs(diff)
+    stats = scipy_module("stats")
+    size = np.abs(diff)
     order = size.argsort()
     starts = np.diff(size[order], prepend=-np.inf) > tolerance
     size[order] = size[order][starts][np.cumsum(starts) - 1]

@@ -81,7 +81,8 @@ def independence_test(table: ArrayLike) -> TwoNumbers:
     """Return Pearson's χ² of a contingency table (no continuity correction), and its p; NaN if a
     margin is empty."""
     observed = np.asarray(table, np.float64)
-    rows, cols = observed.sum(axis=1), observed.sum(axis=0)
+    rows = observed.sum(axis=1)
+    cols = observed.sum(axis=0)
     if min(observed.shape) < 2 or not rows.all() or not cols.all():
         return np.nan, np.nan
     expected = np.outer(rows, cols) / observed.sum()
@@ -97,9 +98,11 @@ def equal_shares_test(yes: ArrayLike, total: ArrayLike) -> TwoNumbers:
     the p of Fisher's test. For more groups it is the smallest Fisher p of a group against all
     others, times the number of groups. The result is NaN if nobody or everybody is "yes".
     """
-    n_yes, n = np.asarray(yes, np.int64), np.asarray(total, np.int64)
+    n_yes = np.asarray(yes, np.int64)
+    n = np.asarray(total, np.int64)
     present = n > 0
-    n_yes, n = n_yes[present], n[present]
+    n_yes = n_yes[present]
+    n = n[present]
     chi2, p = independence_test([n_yes, n - n_yes])
     share = n_yes.sum() / max(n.sum(), 1)
     if np.isnan(p) or n.min() * min(share, 1 - share) >= LEAST_EXPECTED:
@@ -161,7 +164,8 @@ def compare_shares(
     √(p_c q_c/n_c + p_t q_t/n_t) is only for information.
     """
     (yes_c, yes_t), (n_c, n_t) = yes, n
-    p_c, p_t = yes_c / n_c, yes_t / n_t
+    p_c = yes_c / n_c
+    p_t = yes_t / n_t
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     z = -normal_quantile(tail)
     (l_c, u_c), (l_t, u_t) = wilson(p_c, n_c, z), wilson(p_t, n_t, z)

@@ -55,7 +55,8 @@ def student_quantile(p: float, df: float) -> float:
         density = np.exp(log_scale + (df - 1) * np.log(np.cos(theta * (nodes + 1) / 2)))
         return 0.5 + theta / 2 * float(weights @ density)
 
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while cdf(high) < p:
         high *= 2
     for _ in range(80):

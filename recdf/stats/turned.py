@@ -95,7 +95,8 @@ class Ends(NamedTuple):
 
 def clopper_pearson(yes: int, n: int, confidence: float) -> TwoNumbers:
     """Return the exact interval of a share (Clopper and Pearson 1934)."""
-    inverse, tail = scipy_module("special").betaincinv, (1 - confidence) / 2
+    inverse = scipy_module("special").betaincinv
+    tail = (1 - confidence) / 2
     low = inverse(yes, n - yes + 1, tail) if yes else 0.0
     high = inverse(yes + 1, n - yes, 1 - tail) if yes < n else 1.0
     return low, high

@@ -344,7 +344,8 @@ def to_latex(head: Sequence[str], body: CellRows, align: Sequence[Align], *, boo
     rules = (r"\toprule", r"\midrule", r"\bottomrule") if booktabs else (r"\hline",) * 3
     columns = "".join(side[0] for side in align)
     first, *rows = (rf"{' & '.join(row)} \\" for row in LATEX.rows(head, body))
-    start, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+    start = rf"\begin{{tabular}}{{{columns}}}"
+    end = r"\end{tabular}"
     return "\n".join([start, rules[0], first, rules[1], *rows, rules[2], end])
 
 
@@ -373,7 +374,8 @@ def brief_cells(table: pd.DataFrame) -> dict[str, list[str]]:
     bounds follow its interval."""
     cells = {str(name): [brief(value) for value in table[name]] for name in table.columns}
     for low in [name for name in cells if name.endswith("_low") and f"{name[:-3]}high" in cells]:
-        stem, high = low[:-4], f"{low[:-3]}high"
+        stem = low[:-4]
+        high = f"{low[:-3]}high"
         known = {"ci": ["diff", "value", "hit_rate"], "rel_ci": ["rel_diff"]}.get(stem, [])
         for name in (stem, stem.removesuffix("_ci"), *known):
             if name in cells:

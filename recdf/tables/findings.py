@@ -162,7 +162,8 @@ FINDING_SIDES: list[Align] = ["left", "left", "right", "right"]
 
 
 def _first_cells(row: dict[Any, Any]) -> list[Cell]:
-    severity, share = row["severity"], number(row["share"], ".1%")
+    severity = row["severity"]
+    share = number(row["share"], ".1%")
     first = Cell(severity, bold=severity == "error")
     return [first, Cell(finding_of(row)), Cell(f"{int(row['count']):,}"), Cell(share)]
 

@@ -102,7 +102,8 @@ class UsersInRows:
             for name, one in {**metric.covariates, **self.weights}.items():
                 used[name] = one
                 of.setdefault(name, []).append(metric.name)
-        n_groups, n = len(self.groups), len(self.variants)
+        n_groups = len(self.groups)
+        n = len(self.variants)
         p = np.full((len(used), n_groups, n, n), np.nan)
         for group, pair in itertools.product(range(n_groups), pairs):
             both_arms = self.rows.both(group, pair)
@@ -158,7 +159,8 @@ def compare_ready(
         row = _with_parts(row, ready.pair, found, settings)
         if surplus.asked:
             without = _without_surplus(found, surplus.arm, settings.alternative)
-            n, sure = found.units.n[surplus.arm], found.units.moments is None
+            n = found.units.n[surplus.arm]
+            sure = found.units.moments is None
             row = surplus.asks(row, without, n, settings.alpha, sure)
         if data is not None and data.repeated is not None and ready.both is not None:
             codes = ready.both.take(data.repeated)
@@ -167,7 +169,8 @@ def compare_ready(
         return row if far is None else without_top(row, found, far, settings)
 
     for ready in every:
-        units, test = ready.units, settings.tests[ready.name]
+        units = ready.units
+        test = settings.tests[ready.name]
         row = first_row(ready, settings)
         if problem := no_estimate(units):
             rows.append(without_estimate(row, problem, _means(units)))
@@ -207,8 +210,10 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
         present, own = np.unique(code, return_inverse=True)
         z = z - z.mean()
         sums = exact_sums(z, own, len(present))
-        repeats, n = repeats + len(z) - len(sums), n + len(z)
-        between, total = between + float(sums @ (sums / np.bincount(own))), total + float(z @ z)
+        repeats = repeats + len(z) - len(sums)
+        n = n + len(z)
+        between = between + float(sums @ (sums / np.bincount(own)))
+        total = total + float(z @ z)
         by_row += float(z @ z) / max(len(z) - 1, 1) / len(z)
         by_unit += float(sums @ sums) * len(sums) / max(len(sums) - 1, 1) / len(z) ** 2
     effect = by_unit / by_row if by_row > 0 else np.nan
@@ -288,12 +293,14 @@ def _without_surplus(
     s/(1 − s) times its distance from the least (or largest) value, and by √(s/(1 − s)) standard
     deviations.
     """
-    moments, arms = found.units.moments, list(found.arms)
+    moments = found.units.moments
+    arms = list(found.arms)
     sides = [] if moments else list(found.values.arms())
     own = np.sort(sides[arm_of]) if sides else np.zeros(0)
 
     def without(kind: str, few: int) -> tuple[float, float]:
-        rest, lightest = list(arms), kind == "lightest"
+        rest = list(arms)
+        lightest = kind == "lightest"
         if moments is None:
             sides[arm_of] = own[few:] if lightest else own[: len(own) - few]
             rest = [arm(one) for one in sides]
@@ -354,7 +361,8 @@ def _means(units: Units) -> tuple[float, float]:
 
 def of_units(units: Units, test: str, skewness: float = 0.0) -> dict[str, float]:
     """What the cautions ask of the units that the test is made of."""
-    n, zeros = np.array(units.n), units.n_empty
+    n = np.array(units.n)
+    zeros = units.n_empty
     numbers = {"zeros": max(zeros / n), "skewed_by": abs(skewness) / SKEWED_SAMPLES}
     equal = np.array(units.n_effective)
     if units.clustered:
@@ -379,7 +387,8 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
         if known.mean.shape[1] > 1:
             return np.nan
         return skewness_of_means(known.n, known.central[:, 0, 0] / known.n, known.skewness[:, 0])
-    kept, record = found.units.kept, found.units.record
+    kept = found.units.kept
+    record = found.units.record
     if found.units.stratum is None and not found.units.clustered and far and len(found.forms):
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
         own = zip(found.forms, record.mean, strict=True)
@@ -387,9 +396,11 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
             return 0.0
     if kept is not None and kept.cubes is not None and isinstance(record, Aggregates):
-        size, cells = np.array(n, np.float64), found.units.cells
+        size = np.array(n, np.float64)
+        cells = found.units.cells
         squares = record.squares(found.forms)
-        var, half = squares[cells].sum(axis=1) / size, (record.high - record.low) / 2
+        var = squares[cells].sum(axis=1) / size
+        half = (record.high - record.low) / 2
         spread = np.sqrt(squares / np.maximum(record.n, 1))
         third = kept.cubes.of(found.forms, record.grid.base, record.above, half, spread)
         third = third[cells].sum(axis=1) / size
@@ -400,10 +411,12 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
 
 def _bootstrap(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> list[Row]:
     """se, intervals and p from the replicates of both arms."""
-    replicates, slopes = [], [(found.theta, found.centre) for found in waiting]
+    replicates = []
+    slopes = [(found.theta, found.centre) for found in waiting]
     with Progress(2, "both arms") as progress:
         for side in range(2):
-            samples, seed = [found.units.sample(side) for found in waiting], (settings.seed, side)
+            samples = [found.units.sample(side) for found in waiting]
+            seed = (settings.seed, side)
             replicates.append(
                 replicate_estimates(samples, settings.n_resamples, seed, slopes, unordered)
             )
@@ -432,7 +445,8 @@ def _permute(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> 
     # Values within 1e-9, relative to t or to its standard error 1, count as tied.
     p = sign_flip_p(shuffled, observed, settings.alternative, 1e-9, scale=1.0)
     # How many standard errors the interval reaches below and above the difference.
-    two_sided, level = settings.alternative == "two-sided", settings.confidence
+    two_sided = settings.alternative == "two-sided"
+    level = settings.confidence
     with np.errstate(invalid="ignore"):
         of = np.abs(shuffled) if two_sided else shuffled
         below = above = np.quantile(of, level, axis=0, method="higher")
@@ -443,7 +457,8 @@ def _permute(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> 
         lambda side: Arm(*np.array([found.arms[side] for found in waiting], np.float64).T),
         (0, 1),
     )
-    se, diff = np.sqrt(sides[0].var + sides[1].var), np.array([found.diff for found in waiting])
+    se = np.sqrt(sides[0].var + sides[1].var)
+    diff = np.array([found.diff for found in waiting])
     # With too few units to shuffle there is no interval.
     enough = np.where(np.isfinite(below) & np.isfinite(above), se, np.nan)
     ends = diff - below * enough, diff + above * enough

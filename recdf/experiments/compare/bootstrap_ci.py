@@ -129,7 +129,8 @@ def bootstrap_ci(
                 num, den = (np.where(known, x, 0.0) for x in (num, 1.0 if den is None else den))
                 sample, _ = sum_by(Sample(num, den), code[members])
                 n_units = len(distinct(code[members[known]]))
-                row, remarks = dict.fromkeys(INTERVAL_COLUMNS[1:5], np.nan), "huge_values"
+                row = dict.fromkeys(INTERVAL_COLUMNS[1:5], np.nan)
+                remarks = "huge_values"
                 if np.abs(sample.num).max() < HUGE:
                     value, var, _ = arm(sample.num, sample.den)
                     row["value"], remarks = float(value), "" if var > 0 else "zero_variance"

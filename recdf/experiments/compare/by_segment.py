@@ -279,7 +279,8 @@ def segment_effects(
     table = table.assign(confidence=confidence_of(comparison))
     judged = table.reindex(columns=["withheld", "remarks"], fill_value="")
     withheld = judged["withheld"].to_numpy(object)
-    doubted, unchecked = withheld != "", has(judged["remarks"], "ratio_not_checked")
+    doubted = withheld != ""
+    unchecked = has(judged["remarks"], "ratio_not_checked")
     group = table.groupby(pair, sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
     rows = split(group, group.max(initial=-1) + 1)
     found = [heterogeneity(diff[own], se[own]) for own in rows]
@@ -288,7 +289,8 @@ def segment_effects(
     p_adj, p_sound = (
         adjust(np.array([one.p_value for one in some]), correction) for some in (found, sound)
     )
-    alpha, reach = 1 - confidence, normal_quantile((1 + confidence) / 2)
+    alpha = 1 - confidence
+    reach = normal_quantile((1 + confidence) / 2)
     parts = []
     for own, one, p, p_without in zip(rows, found, p_adj, p_sound, strict=True):
         doubts = codes_of(by_rank(withheld[own][doubted[own]]))

@@ -243,7 +243,9 @@ def prediction_powered(
             ends = bounds_of(name, declared, y, f, *of_base) or seen_bounds(y, f, *of_base)
             if of_base:
                 ends = of_difference(ends)
-                y, f, beside = y - of_base[0], f - of_base[1], [of_base[1], *beside]
+                y = y - of_base[0]
+                f = f - of_base[1]
+                beside = [of_base[1], *beside]
             there = ~np.isnan(y) & ~np.isnan(f)
             if there.sum() < 3:
                 raise DataError(
@@ -258,7 +260,8 @@ def prediction_powered(
                 unlike = ((np.isnan(y) != np.isnan(f)) & judged).any()
                 given |= {"unlike": unlike, "chance": table_of[chance[0]][model][there]}
                 given["unit"], lists = None, there
-                y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
+                y = np.where(there, y, np.nan)
+                f = np.where(judged & ~there, np.nan, f)
             row = labelled_row(y, f, lists, ends, confidence, beside=beside, **given)
             rows.append({"model": runs.models[model], "metric": name, **row})
     table = pd.DataFrame(rows).assign(baseline=baseline, confidence=confidence)
@@ -275,7 +278,8 @@ def shared_metrics(
     human: pd.DataFrame, cheap: pd.DataFrame, metrics: Any, role: str = "human"
 ) -> list[str]:
     """Return the metrics that both tables have; one that is defined in two ways raises."""
-    human, cheap = frame_of(role, human), frame_of("cheap", cheap)
+    human = frame_of(role, human)
+    cheap = frame_of("cheap", cheap)
     if metrics is None:
         metrics = float_columns([human, cheap])
         if not metrics:
@@ -346,18 +350,21 @@ def labels_of_both(
     """
     given = getattr(cheap, "per_user", cheap)
     mapped = isinstance(per_user, Mapping)
-    own, more = per_user, given
+    own = per_user
+    more = given
     if not mapped:
         models = frame_of("per_user", per_user)[model_col]
         require(given, "cheap", model_col)
-        own, more = {"": per_user}, {"": given[given[model_col].isin(models)]}
+        own = {"": per_user}
+        more = {"": given[given[model_col].isin(models)]}
         keys = [model_col, *keys]
     elif not isinstance(given, Mapping) or set(per_user) != set(given):
         raise OptionError(
             "cheap is no mapping of the same models as per_user; expected the same form of both"
         )
     first = next(iter(own))
-    names, joined = shared_metrics(own[first], more[first], metrics, "per_user"), {}
+    names = shared_metrics(own[first], more[first], metrics, "per_user")
+    joined = {}
     for name, one in own.items():
         require(more[name], "cheap", others)
         joined[name] = join_labels(one, more[name], names, keys, "per_user")
@@ -388,8 +395,12 @@ def labelled_row(
         nothing = {**dict.fromkeys(["df", *POWERED_COLUMNS], np.nan), "ends": None}
         return nothing | counts | {"remarks": "few_human"}
     y, f, rest = units[:3]
-    n, none, everything = len(y), np.zeros(len(y) + len(rest)), np.concatenate([f, rest])
-    typical, count, random = units.typical, units.n, np.nan
+    n = len(y)
+    none = np.zeros(len(y) + len(rest))
+    everything = np.concatenate([f, rest])
+    typical = units.typical
+    count = units.n
+    random = np.nan
     if chance is None:
         found = powered_mean(y, f, rest, tuning, units.same)
         alone, bias = (powered_mean(one, none[:n], none[:1]) for one in (y, f - y))
@@ -407,7 +418,8 @@ def labelled_row(
     low, high = both.interval(confidence)
     if tuning == "clipped":  # as ppi-python has it
         reach = normal_quantile((1 + confidence) / 2) * np.sqrt(found.var)
-        low, high = found.mean - reach, found.mean + reach
+        low = found.mean - reach
+        high = found.mean + reach
     elif not high - low < human[1] - human[0]:
         (low, high), found, both = human, alone, own
     off = bias.ends(typical, of_difference(bounds)).interval(confidence)

@@ -222,14 +222,16 @@ def _moments_of_rows(
         together.append({*own})
     before = {x for xs in past.values() for pair in xs for x in pair if x is not None}
     together += [{x for x in before if _same_rows(of[x], of[one])} for one in before]
-    names, n_variants = list(values), len(rows.variants)
+    names = list(values)
+    n_variants = len(rows.variants)
     shape = len(rows.groups) * n_variants, len(names)
     numbers = np.zeros((len(CELL_NUMBERS), *shape))
     covariances = np.full((*shape, len(names)), np.nan)
     for cell in range(shape[0]):
         mine = rows.arm(*divmod(cell, n_variants))
         for i, name in enumerate(names):
-            kept, n_null = of[name].kept(mine), of[name].n_null(mine)
+            kept = of[name].kept(mine)
+            n_null = of[name].n_null(mine)
             x = values[name][kept]
             counts = n_null, np.count_nonzero(x == 0), len(mine) - len(kept) - n_null
             numbers[:, cell, i] = (*moments_of(x), *counts)
@@ -357,7 +359,8 @@ class MomentArms(ArmsInCells):
         skewness = arms.skewness[:, used]
         if others or np.isnan(skewness).any():  # the test is then that of a normal mean
             return 0.0
-        var, apart = arms.central[:, used, used] / arms.n, arms.mean[:, used] - both.mean[0, used]
+        var = arms.central[:, used, used] / arms.n
+        apart = arms.mean[:, used] - both.mean[0, used]
         cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
         return form[used] ** 3 * cubes.sum()
 

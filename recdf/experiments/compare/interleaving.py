@@ -146,7 +146,8 @@ def interleave(
     items, n_items = key_codes(tables, [item_col])
     pairs, n_pairs = key_codes(tables, [*keys, item_col])
     k = min(k, n_items)  # no list is longer
-    ranks, lengths = np.full((2, n_pairs), -1), np.zeros((2, n_users), np.int64)
+    ranks = np.full((2, n_pairs), -1)
+    lengths = np.zeros((2, n_users), np.int64)
     for own, (role, frame) in enumerate(tables):
         read = read_pred(frame, order_source(frame, chosen), chosen, role)
         number = read.number
@@ -161,7 +162,8 @@ def interleave(
         ranks[own, pairs[own][order]] = place_in_run(lengths[own])
     # The first k items of each recommender by user (−1: none), and the ranks that they have in the
     # whole list of the other; the rank in a list that lacks the item is the length of that list.
-    first_k, elsewhere = np.full((2, n_users, k), -1), np.full((2, n_users, k), k)
+    first_k = np.full((2, n_users, k), -1)
+    elsewhere = np.full((2, n_users, k), k)
     for own, other in ((0, 1), (1, 0)):
         rank, there = ranks[:, pairs[own]][[own, other]]
         there = np.where(there < 0, lengths[other, users[own]], there)
@@ -212,8 +214,11 @@ def _draft(
     # One more column, which is never taken: where it is the first that is free, the list has ended.
     taken = np.pad(items < 0, ((0, 0), (0, 0), (0, 1)))
     whole = found, team, credit = np.full((3, n, k), [[[-1]], [[0]], [[0]]])
-    ahead, shared, first = np.zeros(n, np.int64), np.ones(n, bool), coin(0) < 0.5
-    chance, settled = np.zeros((n, k)), np.ones((n, k), bool)
+    ahead = np.zeros(n, np.int64)
+    shared = np.ones(n, bool)
+    first = coin(0) < 0.5
+    chance = np.zeros((n, k))
+    settled = np.ones((n, k), bool)
     if method == "optimized":
         chance, settled = _chances(items, elsewhere)
     for t in range(k):
@@ -255,25 +260,33 @@ def _chances(items: Codes, elsewhere: Codes) -> tuple[Floats, Mask]:
     """
     (a, b), (a_in_b, b_in_a) = items, elsewhere
     n, k = a.shape
-    user, place = np.arange(n), np.arange(k)
-    mass, chance, settled = np.zeros((k + 1, n)), np.full((n, k), 0.5), np.ones((n, k), bool)
+    user = np.arange(n)
+    place = np.arange(k)
+    mass = np.zeros((k + 1, n))
+    chance = np.full((n, k), 0.5)
+    settled = np.ones((n, k), bool)
     mass[0] = 1.0
     # By i: the places in b of the items that are not among the first i of a, in order; k where
     # there are no more.
     left = [np.sort(np.where((b >= 0) & (b_in_a >= i), place, k), axis=1) for i in range(k)]
     for t in range(k):
-        credit_a, credit_b, steps = np.zeros(n), np.zeros(n), []
+        credit_a = np.zeros(n)
+        credit_b = np.zeros(n)
+        steps = []
         for i in range(t + 1):
             next_b = left[i][:, t - i]
             behind = left[i][:, t - i - 1] + 1 if t > i else np.zeros(n, np.int64)
             free = (a >= 0) & (place >= i) & (a_in_b >= behind[:, None])
             next_a = np.where(free, place, k).min(axis=1)
-            has_a, has_both = next_a < k, (next_a < k) & (next_b < k)
-            at_a, at_b = np.minimum(next_a, k - 1), np.minimum(next_b, k - 1)
+            has_a = next_a < k
+            has_both = (next_a < k) & (next_b < k)
+            at_a = np.minimum(next_a, k - 1)
+            at_b = np.minimum(next_b, k - 1)
             credit_a += mass[i] * has_both * (at_a - a_in_b[user, at_a])
             credit_b += mass[i] * has_both * (b_in_a[user, at_b] - at_b)
             steps.append((next_a, has_a, has_both))
-        width, rounding = credit_b - credit_a, 1e-9 * k
+        width = credit_b - credit_a
+        rounding = 1e-9 * k
         some = width > rounding
         chance[some, t] = np.clip(credit_b[some] / width[some], 0, 1)
         # No chance makes up for a credit of the same sign, whoever picks.
@@ -399,9 +412,11 @@ def compare_interleaved(
     _refuse_same([*units, *keys], item_col)
     require(log, "log", [*units, *keys, item_col, "team"])
     require(clicks, "clicks", [*keys, item_col])
-    weight, metric = np.ones(len(clicks)), "credit"
+    weight = np.ones(len(clicks))
+    metric = "credit"
     if credit not in ("clicks", "binary"):
-        weight, metric = metric_values(clicks, "clicks", credit), credit
+        weight = metric_values(clicks, "clicks", credit)
+        metric = credit
     if wrong := np.count_nonzero(~(weight >= 0)):
         raise DataError(
             f"clicks[{credit!r}] is null or negative in {wrong:,} of {len(clicks):,} rows"
@@ -429,7 +444,8 @@ def compare_interleaved(
     a, b = (of_units(np.maximum(sign * earned, 0)) for sign in (-1, 1))
     if credit == "binary":
         a, b = (a > b).astype(np.float64), (b > a).astype(np.float64)
-    key, rows = f"unit of {metric}", np.arange(n_units)
+    key = f"unit of {metric}"
+    rows = np.arange(n_units)
     table = compare_models(
         {name: pd.DataFrame({key: rows, metric: of}) for name, of in (("a", a), ("b", b))},
         metric,
@@ -500,14 +516,18 @@ _PREFERENCE = ["preference", "preference_low", "preference_high", "p_sign", "mde
 def _preference(row: dict[Any, Any], confidence: float, alternative: Alternative) -> Row:
     """Share of units that prefer b, the sign test, and how many units show how large a
     difference, from the row of a and b as two models."""
-    wins, n, n_units = row["wins"], row["wins"] + row["losses"], row["n_users"]
+    wins = row["wins"]
+    n = row["wins"] + row["losses"]
+    n_units = row["n_users"]
     found = dict.fromkeys(_PREFERENCE, np.nan)
     if n:
-        share, of_sign = wins / n, scipy_module("special").bdtr(min(wins, n - wins), n, 0.5)
+        share = wins / n
+        of_sign = scipy_module("special").bdtr(min(wins, n - wins), n, 0.5)
         ends = wilson(share, n, normal_quantile((1 + confidence) / 2))
         found |= zip(_PREFERENCE, (share, *ends, min(1.0, 2 * of_sign)), strict=False)
     if row["se"] > 0:
-        of_test, diff = (1 - confidence, POWER, alternative), abs(row["diff"])
+        of_test = (1 - confidence, POWER, alternative)
+        diff = abs(row["diff"])
         sd = row["se"] * np.sqrt(n_units)
         found["mde"] = least_paired_effect(n_units, *of_test) * sd
         if diff > 0:

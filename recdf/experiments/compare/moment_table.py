@@ -65,7 +65,8 @@ class MomentTable:
 
     def record(self, metrics: Sequence[int], cells: Any) -> KnownMoments:
         """The moments of some metrics, of the same users, in some cells."""
-        own, at = np.array(metrics), np.arange(len(metrics))
+        own = np.array(metrics)
+        at = np.arange(len(metrics))
         of = {name: values[cells][:, own] for name, values in self.numbers.items()}
         central = self.covariances[cells][:, own[:, None], own] * of["n"][:, :, None]
         central[:, at, at] = of["var"] * of["n"]
@@ -93,8 +94,10 @@ class MomentTable:
         cell, pair = np.nonzero(~np.isnan(self.covariances[:, i, j]) & there[:, i])
         if not len(cell):
             return moments
-        left, right = (cell, i[pair]), (cell, j[pair])
-        size, mean = self.numbers["n"][left], self.numbers["mean"]
+        left = (cell, i[pair])
+        right = (cell, j[pair])
+        size = self.numbers["n"][left]
+        mean = self.numbers["mean"]
         of_pairs = {
             "n": size.astype(np.int64),
             "mean": mean[left],
@@ -159,7 +162,8 @@ def read_moments(
 ) -> MomentTable:
     """Read a frame of moments of some metrics, and add the rows of the same segment, variant and
     metric."""
-    names, by_cols = pd.Index(metrics), as_columns(by)
+    names = pd.Index(metrics)
+    by_cols = as_columns(by)
     other_names = moments.get("other", pd.Series(None, moments.index))
     pairs = other_names.notna().to_numpy()
     place, other = (names.get_indexer(pd.Index(one)) for one in (moments["metric"], other_names))
@@ -167,9 +171,11 @@ def read_moments(
     moments, place, other, pairs = moments[chosen], place[chosen], other[chosen], pairs[chosen]
     variant, variants = group_codes(moments, "moments", [variant_col])
     group, groups = group_codes(moments, "moments", by_cols)
-    cell, n = group * len(variants) + variant, len(names)
+    cell = group * len(variants) + variant
+    n = len(names)
     shape = len(groups) * len(variants), n
-    at, size = (cell * n + place)[~pairs], shape[0] * n
+    at = (cell * n + place)[~pairs]
+    size = shape[0] * n
     read = _read_numbers(moments[~pairs])
     added = add_moments(Moments(*(read[name] for name in CELL_NUMBERS[:6])), at, size)
     counted = (np.bincount(at, read[name], size) for name in COUNTS)
@@ -203,7 +209,8 @@ def _covariances(
         np.add.at(both, at, [sums, of])
     # Two metrics may be of the same users in some parts only.
     size = np.maximum(n[:, :, None], n[:, None])
-    more, counted = counted > size, np.where(counted < size, 0.0, counted)
+    more = counted > size
+    counted = np.where(counted < size, 0.0, counted)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found = np.where(counted > 0, found / counted, np.nan)
         beyond = found**2 > var[:, :, None] * var[:, None] * (1 + _SLACK)
@@ -234,7 +241,8 @@ def _read_numbers(moments: pd.DataFrame) -> dict[str, Floats]:
     }
     n, mean, std, low, high = (read[name] for name in ("n", "mean", "std", "min", "max"))
     largest = np.fmax(np.abs(low), np.abs(high))
-    huge, slack = np.fmax(np.abs(mean), largest) >= HUGE, 1e-9 * largest
+    huge = np.fmax(np.abs(mean), largest) >= HUGE
+    slack = 1e-9 * largest
     rules = [
         *(
             (
@@ -269,7 +277,8 @@ def _read_numbers(moments: pd.DataFrame) -> dict[str, Floats]:
 
 def _check_same_users(table: MomentTable, there: Mask) -> None:
     """Refuse metrics of different users: of some parts only, or of several populations."""
-    some, users = there.any(axis=1), table.n_users
+    some = there.any(axis=1)
+    users = table.n_users
     unequal = np.fmin.reduce(users, axis=1) < np.fmax.reduce(users, axis=1)
     wrong = np.flatnonzero(some & (unequal | ~there.all(axis=1)))
     if not len(wrong):

@@ -159,15 +159,18 @@ class Trend:
         """The slope with its test, the mean effects of the first and last third, and whether these
         turn the sign."""
         kept = self.users.comparable(both_arms)
-        of, n = self.users.clusters, kept.n
+        of = self.users.clusters
+        n = kept.n
         if of is not None:
             n = both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
         row: Row = dict.fromkeys([*SLOPE, "early", "late", "turned_by"], np.nan)
         row |= {"n_counted": min(n), "turns": False, "skewed_by": 0.0, "turned_to": "lose or gain"}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row
-        days, weights = self.days, self.weights
-        total, thirds = weights.sum(), self.thirds @ weights
+        days = self.days
+        weights = self.weights
+        total = weights.sum()
+        thirds = self.thirds @ weights
         centre = days @ weights / total
 
         def test(*factors: float) -> tuple[Effect, Units]:
@@ -445,11 +448,14 @@ def effect_over_time(
         )
     values = _values_of_users(rows, specs, how, missing, smaller_is_better, larger_is_better)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
-    role, given = "rows", None
+    role = "rows"
+    given = None
     if assignment is not None:
-        role, given = "assignment", named_frame("assignment", assignment)
+        role = "assignment"
+        given = named_frame("assignment", assignment)
     keys, strata_cols, clusters = map(as_columns, (user_col, strata, cluster))
-    labels, times = [*clusters, *strata_cols], (time_col, exposure_col)
+    labels = [*clusters, *strata_cols]
+    times = (time_col, exposure_col)
     people = read_people(rows, given, keys, variant_col, labels, *times, multi_variant)
     read = [
         PeriodMetric(metric, *values[metric.name])
@@ -482,7 +488,8 @@ def effect_over_time(
     arms = Arms.of(users.groups, people.variants, control, role)
     exposures = Exposures(people, periods, users, strata_cols)
     counts = exposures.counts.sum(axis=1)
-    by_stratum, of_all = (exposures.labels, exposures.counts), without_strata(counts)
+    by_stratum = (exposures.labels, exposures.counts)
+    of_all = without_strata(counts)
     ratio = check_sample_ratio(
         expected, None, arms, lambda within: by_stratum if within and strata_cols else of_all
     )

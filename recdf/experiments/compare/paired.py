@@ -93,15 +93,19 @@ def comparing(
         return np.array(found) / max(n, 1)
 
     def compared(metric: str, base: int, model: int) -> Row:
-        codes, unlike = [], []
+        codes = []
+        unlike = []
         if others := of_truth(base, model):
-            codes, unlike = ["other_truth"], [f"other truth ({others})"]
-        own, other = specs[model], specs[base]
+            codes = ["other_truth"]
+            unlike = [f"other truth ({others})"]
+        own = specs[model]
+        other = specs[base]
         if own is not other and own and other:
             facts = differing_facts(own, other, metric)
             codes += [one.code for one in facts.values()]
             unlike += [_said(name, one) for name, one in facts.items()]
-        shares, k = np.zeros(2), cut_off(own, metric)
+        shares = np.zeros(2)
+        k = cut_off(own, metric)
         if k is not None:
             shares = of_short(base, model, k)
             shorter = models[(base, model)[np.argmax(shares)]]
@@ -190,7 +194,8 @@ def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None
         table[name].to_numpy(np.float64) for name in names + of_both
     )
     with undefined_is_nan():
-        lower, upper = both - (diff - low) / se * se_both, both + (high - diff) / se * se_both
+        lower = both - (diff - low) / se * se_both
+        upper = both + (high - diff) / se * se_both
     table["ci_low_both"], table["ci_high_both"] = lower, upper
     shown = (lower > 0) | (upper < 0)
     effects = effects_of(table.assign(diff=both), shown, better)
@@ -307,10 +312,14 @@ class UnitSums(NamedTuple):
     @classmethod
     def of(cls, sums: Floats, weights: Floats | None) -> UnitSums:
         """Those of units' sums of differences; `weights` are what each sum is divided by."""
-        n, size, without = len(sums), 1 if weights is None else 2, np.nan
+        n = len(sums)
+        size = 1 if weights is None else 2
+        without = np.nan
         w = np.ones(1) if weights is None else weights
         d = sums / w
-        mean, two, three = np.array([0.0, 1.0]), np.zeros((2, 2)), np.zeros((2, 2, 2))
+        mean = np.array([0.0, 1.0])
+        two = np.zeros((2, 2))
+        three = np.zeros((2, 2, 2))
         with np.errstate(over="ignore", invalid="ignore"):  # of huge values, only the mean counts
             x = np.array([sums, w][:size])
             mean[:size] = x.mean(axis=1) if n else 0.0
@@ -330,7 +339,9 @@ class UnitSums(NamedTuple):
     def added(cls, parts: Sequence[UnitSums]) -> UnitSums:
         """Those of all parts, counted from the mean of all, h from that of each part."""
         ns, means_of, two_of, three_of, counts, largest, far, _ = zip(*parts, strict=True)
-        n, means, two = np.array(ns), np.array(means_of), np.array(two_of)
+        n = np.array(ns)
+        means = np.array(means_of)
+        two = np.array(two_of)
         mean = n @ means / max(n.sum(), 1)
         h = means - mean
         cross = np.einsum("pa,pbc->abc", h, two)
@@ -351,7 +362,9 @@ class UnitSums(NamedTuple):
 
         `typical` is how many units of the typical weight they are.
         """
-        n, weighted, without = self.n, self.largest[2] > 0, self.without_top
+        n = self.n
+        weighted = self.largest[2] > 0
+        without = self.without_top
         wins, losses, by_weight = self.counts.tolist()
         row: Row = {
             "n_users": n,
@@ -364,7 +377,8 @@ class UnitSums(NamedTuple):
         }
         if n < 2 or self.largest[1] >= HUGE:
             return row, Arm(self.mean[0] / self.mean[1] if n else np.nan, np.nan, np.nan)
-        ratio, total = self.mean[0] / self.mean[1], n * self.mean[1]
+        ratio = self.mean[0] / self.mean[1]
+        total = n * self.mean[1]
         form = np.array([1.0, -ratio]) / self.mean[1]
         squares = max(form @ self.two @ form, 0.0)
         varies = np.sqrt(squares / n) > MEAN_ROUNDING * self.largest[0] / self.mean[1]
@@ -404,7 +418,8 @@ def paired_test(
     numbers, estimate = units.tested()
     row: Row = dict.fromkeys(MODEL_RESULT_COLUMNS, np.nan) | {"ranks_higher": False} | numbers
     row["remarks"] = "repeated_units" * repeated
-    test, margin = settings.tests[metric], settings.margins.get(metric)
+    test = settings.tests[metric]
+    margin = settings.margins.get(metric)
     if units.n < 2:
         return but(row, "too_few_users", diff=estimate.mean)
     if np.isnan(estimate.var):
@@ -451,10 +466,12 @@ def add_resamples(
     n = np.array([masks[j].sum() for j in mask_of])
     n_units = np.array([np.count_nonzero(masks[j]) for j in mask_of])
     total = np.array([d.sum() for d in filled])
-    b, bootstrap = settings.n_resamples, test == "bootstrap"
+    b = settings.n_resamples
+    bootstrap = test == "bootstrap"
     sums = (poisson_sums if bootstrap else sign_sums)([*filled, *masks], b, settings.seed)
     sums, weights = sums[:, : len(filled)], sums[:, [len(filled) + j for j in mask_of]]
-    given, mean = (settings.alternative, settings.confidence), total / n
+    given = (settings.alternative, settings.confidence)
+    mean = total / n
     if bootstrap:
         with undefined_is_nan():
             found = by_row(**bootstrap_effect(sums / weights, *given))
@@ -489,7 +506,8 @@ def add_turned(
     """
     diff, units, reach = (table[name].to_numpy(np.float64) for name in ("diff", "typical", "reach"))
     margin = np.array([settings.margins.get(name, np.nan) for name in table["metric"]])
-    unseen, powered = missing_by_chance(settings.alpha), table["powered"].to_numpy(bool)
+    unseen = missing_by_chance(settings.alpha)
+    powered = table["powered"].to_numpy(bool)
     claims: list[Number] = [0.0, -margin, margin]
     by = [turned_by(diff, units, -reach, reach, claim) for claim in claims]
     least = np.where(powered, np.inf, np.fmin(by[1], by[2]))

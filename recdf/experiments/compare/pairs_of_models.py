@@ -70,7 +70,9 @@ def read_pair(
     limit = tolerance if divisor is None else tolerance * divisor
     sums = np.where(np.abs(sums) > limit, sums, 0.0)
     units = both = UnitSums.of(*runs.units_there(sums, divisor))
-    there, lacking, values = ~np.isnan(base), [0, 0], [base, model]
+    there = ~np.isnan(base)
+    lacking = [0, 0]
+    values = [base, model]
     if has is not None:
         own = has[[*pair]]
         lacking = [int(np.count_nonzero(there & ~one & other)) for one, other in (own, own[::-1])]
@@ -125,7 +127,8 @@ def row_of_pair(
         "powered": bool(powered),
     }
     if base_lacks or model_lacks:
-        n, estimate = found.both.n, found.both.tested()[1]
+        n = found.both.n
+        estimate = found.both.tested()[1]
         numbers: list[Any] = [*of_both, np.nan, np.nan]
         if n > 1:
             numbers[2:] = estimate.mean, np.sqrt(estimate.var)
@@ -243,7 +246,8 @@ def pairs_in_memory(
     test = settings.tests[names[0]]
 
     for name in names:
-        table, cheap = runs.table(name), None
+        table = runs.table(name)
+        cheap = None
         if all(cheap_column(name) in frame for frame in frames):
             cheap = runs.table(cheap_column(name))
         bounds = bounds_of(name, declared, table, *([] if cheap is None else [cheap]))
@@ -355,8 +359,10 @@ def pairs_of_bucket(
     def of_segment(rows: pd.DataFrame) -> BucketPairs:
         code = pd.Index(models).get_indexer(pd.Index(rows[columns.model_col]))
         runs = columns.read({name: rows[code == i] for i, name in enumerate(models)})
-        n_true, n_pred = runs.table("n_true"), runs.table("n_pred")
-        has, tables = has_lists(n_pred), {metric: runs.table(metric) for metric in metrics}
+        n_true = runs.table("n_true")
+        n_pred = runs.table("n_pred")
+        has = has_lists(n_pred)
+        tables = {metric: runs.table(metric) for metric in metrics}
         return BucketPairs(
             {
                 (metric, *pair): read_pair(metric, table, pair, runs, missing, has)[0]
@@ -413,7 +419,8 @@ class PairsInBuckets:
         progress: bool | None,
     ) -> SegmentTables:
         """Those of segments that have something to compare."""
-        pairs, by = model_pairs(self.models, self.baseline), self.within.names
+        pairs = model_pairs(self.models, self.baseline)
+        by = self.within.names
         cuts = {cut_off(self.result.spec, name) for name in names}
         work = partial(
             pairs_of_bucket,
@@ -438,7 +445,8 @@ class PairsInBuckets:
         dtypes = dict(self.result.empty_rows[by].dtypes)
         frame = pd.DataFrame(list(by_label), columns=by).astype(dtypes)
         code, labels = group_codes(frame, "per_user", by)
-        tables, given = [], list(by_label.values())
+        tables = []
+        given = list(by_label.values())
         for i, place in enumerate(np.argsort(code)):
             parts = given[place]
             there = np.any([one.there for one in parts], axis=0)
@@ -465,7 +473,8 @@ class PairsInBuckets:
             lambda pair, whole: np.sum([one.truth[*pair, whole] for one in parts], axis=0),
             lambda pair, k: np.sum([one.short[*pair, k] for one in parts], axis=0),
         )
-        repeated, rows = any(one.repeated for one in parts), []
+        repeated = any(one.repeated for one in parts)
+        rows = []
         for name in names:
             bounds = bounds_of(name, declared, np.array([one.seen[name] for one in parts]))
             for pair in pairs:

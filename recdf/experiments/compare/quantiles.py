@@ -192,7 +192,9 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
         ]
 
     def of_pair(group: int, pair: TwoPlaces, settings: Settings, surplus: Surplus) -> list[Row]:
-        names, found, both_arms = iter(of), [], rows.both(group, pair)
+        names = iter(of)
+        found = []
+        both_arms = rows.both(group, pair)
         for metric, one in enumerate(columns):
             ready = make_units(one, both_arms, rows)
             problem = no_estimate(ready.units)
@@ -211,7 +213,8 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
                 found.append(row | {"quantile": p})
         return found
 
-    users, given = UsersInRows(columns, {}, rows), (control, expected, health, settings, better)
+    users = UsersInRows(columns, {}, rows)
+    given = (control, expected, health, settings, better)
     table = compare_users(
         users, data, *given, late=moved, test=of_pair, intervals=_quantile_intervals
     )
@@ -227,16 +230,20 @@ def _quantile_row(
 ) -> Row:
     """The numbers of one quantile of two arms, but for the interval, which needs all p-values."""
     (control, _), (treatment, _) = sides
-    z, df = signed_root(control, treatment), degrees_of_freedom(control, treatment)
-    n, planned = sum(ready.units.n), settings.sequential_n
+    z = signed_root(control, treatment)
+    df = degrees_of_freedom(control, treatment)
+    n = sum(ready.units.n)
+    planned = settings.sequential_n
     p = t_p_value(z, df, settings.alternative)
     if planned is not None:
-        p, df = always_valid_p(z, n, planned, settings.confidence, settings.alternative), np.nan
+        p = always_valid_p(z, n, planned, settings.confidence, settings.alternative)
+        df = np.nan
     row = with_denominators(but(row, **of_units(ready.units, "t")), ready)
     effect = np.average([x for _, x in sides], weights=[1 / x.n for x, _ in sides])
     if effect >= (ALIKE if guessed else 0):
         row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)
-    old, new = control.quantile, treatment.quantile
+    old = control.quantile
+    new = treatment.quantile
     found = but(
         row,
         mean_control=old,
@@ -287,7 +294,8 @@ def _ends(control: QuantileArm, treatment: QuantileArm, c: float, alternative: A
     """Interval and errors of one row by the names of their columns, and codes of remarks."""
     low, high = order_interval(control, treatment, c)
     rel_low, rel_high = np.expm1(order_interval(control, treatment, c, np.log))
-    few_values, ties = math.isinf(low) or math.isinf(high), low == high == 0
+    few_values = math.isinf(low) or math.isinf(high)
+    ties = low == high == 0
     se, *of_arms = (
         (b - a) / (2 * c) if math.isfinite(b - a) else np.nan
         for a, b in ((low, high), control.interval(c), treatment.interval(c))
@@ -380,7 +388,8 @@ def compare_zero_inflated(
         values = metric_values(data, "data", name)
         if below := (values < 0).sum():
             raise DataError(f"data[{name!r}] is negative in {below:,} rows; expected at least 0")
-        share, mean = f"{name}: share above 0", f"{name}: mean above 0"
+        share = f"{name}: share above 0"
+        mean = f"{name}: mean above 0"
         if share in data:
             raise ColumnError(
                 f"data has a column {share!r} already, which is made here; rename it", column=share

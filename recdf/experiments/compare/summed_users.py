@@ -124,7 +124,8 @@ class ArmsInCells:
             raise RowsNeeded
         both_arms = self.rows.both(group, pair)
         for i, units in enumerate(one.units for one in ready):
-            whole, n = units.whole, np.array(units.n)
+            whole = units.whole
+            n = np.array(units.n)
             form = quantity(whole.strata.mean, whole.metric).form
             var = float((whole.record.squares(np.tile(form, (2, 1))) / (n - 1) / n).sum())
             worth = quantity(units.record.mean, units.metric).value.reshape(2, -1).T
@@ -170,7 +171,8 @@ class ArmsInCells:
 
         def split(form: Floats, stratum: int) -> Split:
             n_c, n_t = sizes[stratum].tolist()
-            both, skewness = strata.cells([stratum]), 0.0
+            both = strata.cells([stratum])
+            skewness = 0.0
             var = both.squares(form[None])[0] / both.n[0]
             # A constant ratio, such as a covariate times the weights, leaves rounding.
             if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * (np.abs(form) @ half):
@@ -235,7 +237,8 @@ class Weighing:
             with undefined_is_nan():
                 product = weight if name.endswith(_OWN) else one * weight
             if not name.endswith((_PAST, _OWN)):
-                den, unused = name.endswith(_DEN), weight == 0
+                den = name.endswith(_DEN)
+                unused = weight == 0
                 odd = unused & ((np.abs(one) >= HUGE) | (den & (one < 0)))  # refused in rows, too
                 product = np.where(unused, np.where(odd, np.nan, 0.0), product)
                 gaps = gaps & ~unused if den else gaps | (unused & ~odd)
@@ -344,7 +347,8 @@ class SummedArms(ArmsInCells):
         some parts in both arms (parts, columns); `RowsNeeded` where two metrics share a column and
         not its gaps."""
         every = np.ones(len(self.kinds), bool) & parts
-        found, gaps = np.full((len(self.kinds), len(columns)), np.nan), dict[int, Mask]()
+        found = np.full((len(self.kinds), len(columns)), np.nan)
+        gaps = dict[int, Mask]()
         for one in named:
             missing = self.missing(one) & every
             for at in {self.at[x] for x in one if x is not None}:
@@ -373,7 +377,8 @@ class SummedArms(ArmsInCells):
     ) -> SummedArms:
         """Add up the users; `RowsNeeded` if that does not suffice. `rows` have their labels and
         times, if these matter."""
-        named, beside = specs, [*filter(None, [weight])]
+        named = specs
+        beside = [*filter(None, [weight])]
         used = {variant_col, *by_cols, *strata, *beside}
         used |= {name for pair in specs.values() for name in pair if name}
         frame = parts.sample.to_pandas() if parts.some is None else parts.some
@@ -458,7 +463,8 @@ class SummedArms(ArmsInCells):
             if no_estimate(of.units):
                 raise RowsNeeded
             values = estimate(replace(of.units, spreads=self.spreads.get(of.key(metric)))).values
-            n_columns, constants = len(self.users.ways[metric].columns), of.constants
+            n_columns = len(self.users.ways[metric].columns)
+            constants = of.constants
             if constants is None:
                 constants = np.full((of.cells.shape[2], n_columns), np.nan)
             arms = of.cells.reshape(len(values.form), -1)
@@ -481,7 +487,8 @@ class SummedArms(ArmsInCells):
         for metric, of in self.each(control):
             if not of.units.regressed:
                 continue
-            first, columns = len(sizes), self.users.ways[metric].columns
+            first = len(sizes)
+            columns = self.users.ways[metric].columns
             for fit, own in zip(fits(of.units), of.cells, strict=True):
                 read = [columns[i] if i < len(columns) else columns[0] for i in fit.columns]
                 for stratum, cells in enumerate(own.tolist()):
@@ -492,7 +499,8 @@ class SummedArms(ArmsInCells):
             places[of.key(metric)] = slice(first, len(sizes))
         if not places:
             return {}
-        found, shape = self.users.spreads(parts, of_cells, sizes), (2, self.cells.shape[2])
+        found = self.users.spreads(parts, of_cells, sizes)
+        shape = (2, self.cells.shape[2])
         return {
             key: np.reshape(found[at], (*shape, *found[at.start].shape))
             for key, at in places.items()
@@ -501,8 +509,10 @@ class SummedArms(ArmsInCells):
     def in_cells(self, metric: int, pair: Codes) -> InCells:
         """Both arms of a metric, without users who have no value."""
         (name, one), way = [*self.specs.items()][metric], self.users.ways[metric]
-        there, given = ~self.missing(one), self.covariates.get(name, ())
-        used, cells = self.usable(given, pair, there), pair[..., there]
+        there = ~self.missing(one)
+        given = self.covariates.get(name, ())
+        used = self.usable(given, pair, there)
+        cells = pair[..., there]
         gaps = [self.missing(x)[there] for x in used]
         regressed = one[1] is None and bool(used)
         regressed &= len(used) > 1 or self.stratified or bool(np.any(gaps))
@@ -543,7 +553,8 @@ class SummedArms(ArmsInCells):
         if odd or no_estimate(of.units):
             raise RowsNeeded
         units = replace(of.units, spreads=self.spreads.get(of.key(metric)))
-        unknown, every = self.count(null & ~empty, pair), self.count(null | ~null, pair)
+        unknown = self.count(null & ~empty, pair)
+        every = self.count(null | ~null, pair)
         dropped = both(int, tuple(self.count(null, pair).sum(axis=1)))
         unequal = ("unequal_missing",) if self.differs(unknown, every) else ()
         num, den = self.named[name]
@@ -567,7 +578,8 @@ class SummedArms(ArmsInCells):
         stratum: int,
         covariates: Sequence[MetricColumns],
     ) -> float:
-        past, cells = self.users.past, pair[:, stratum]
+        past = self.users.past
+        cells = pair[:, stratum]
         if not {*columns} <= {*past}:
             raise RowsNeeded
         constants = self.constants(past, pair, covariates)
@@ -576,7 +588,8 @@ class SummedArms(ArmsInCells):
             raise RowsNeeded
         whole = self.users.known(cells, past, constants).cells([[0, 1]])
         own = np.array([form[columns.index(i)] if i in columns else 0.0 for i in past])
-        half, spread = (whole.high - whole.low) / 2, np.sqrt(both.squares(form[None]) / both.n)
+        half = (whole.high - whole.low) / 2
+        spread = np.sqrt(both.squares(form[None]) / both.n)
         tiled, above = (np.tile(x, (2, 1)) for x in (own, whole.above[0]))
         return float(cubes.of(tiled, whole.grid.base, above, half, spread.repeat(2)).sum())
 
@@ -623,7 +636,8 @@ def _exact(data: pd.DataFrame, numbers: list[str], labels: list[str]) -> bool:
     """Whether the sums of the clusters tell their distances in each arm. Sums of huge numbers lose
     the digits of a small spread; those of whole numbers are exact."""
     arms = data.groupby(labels, observed=True, dropna=False)
-    rows, of_arm = data[_ROWS], arms[_ROWS].transform("sum")
+    rows = data[_ROWS]
+    of_arm = arms[_ROWS].transform("sum")
     for name in numbers:
         apart = data[name] - rows * (arms[name].transform("sum") / of_arm)
         spread = np.sqrt((apart**2).groupby(arms.ngroup()).transform("mean"))

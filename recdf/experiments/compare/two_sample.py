@@ -110,7 +110,9 @@ def but(row: Row, *remarks: str, **changes: Number | str) -> Row:
 def first_row(ready: Ready, settings: Settings) -> Row:
     """What is known before anything is estimated: units that count and that are left out (NaN if
     unknown), of both."""
-    metric, units, n_dropped = ready.name, ready.units, ready.n_dropped
+    metric = ready.name
+    units = ready.units
+    n_dropped = ready.n_dropped
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
     row = dict.fromkeys(VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], np.nan) | {
         "metric": metric,
@@ -191,7 +193,8 @@ def compare_pair(
 def _welch(row: Row, found: MeanEffect, settings: Settings) -> Row:
     """The row with Welch's test, or the one that holds at all looks, and the smallest effect that
     this test finds."""
-    n, multiplier = row["n_control"] + row["n_treatment"], None
+    n = row["n_control"] + row["n_treatment"]
+    multiplier = None
     alternative, confidence = given = settings.alternative, settings.confidence
     if (planned := settings.sequential_n) is not None:
         multiplier = always_valid_multiplier(n, planned, confidence, alternative)
@@ -202,7 +205,8 @@ def _welch(row: Row, found: MeanEffect, settings: Settings) -> Row:
         factor = detectable_t(tested.df, settings.alpha, POWER, alternative)
     else:
         p = always_valid_p(tested.statistic, n, planned, confidence, alternative)
-        tested, factor = tested._replace(p_value=p), beyond(multiplier, POWER)
+        tested = tested._replace(p_value=p)
+        factor = beyond(multiplier, POWER)
     return _with_effect(row, tested, mde=factor * tested.se)
 
 
@@ -258,7 +262,8 @@ def top_units(
     """
     far = np.abs(values)
     if count is None:
-        cut, count = np.partition(far, -k)[-k], np.ones(len(far))
+        cut = np.partition(far, -k)[-k]
+        count = np.ones(len(far))
     else:
         order = np.argsort(-far, kind="stable")
         cut = far[order[np.searchsorted(np.cumsum(count[order]), k)]]
@@ -277,15 +282,21 @@ def _less_top(
     A ratio is recomputed from its sums. Anything else moves as the units' values do, in the strata
     of the estimate.
     """
-    values, ratio = found.values, not found.how and found.units.metric.den is not None
+    values = found.values
+    ratio = not found.how and found.units.metric.den is not None
     units = found.units.whole if ratio else values.units
-    record, n = units.record, units.record.n
+    record = units.record
+    n = units.record.n
     if ratio:
-        columns, weights = [one[top] for one in units.columns], np.ones((2, 1))
-        mean, form = record.mean.T, np.array([[1.0, 0.0]] * 2)
+        columns = [one[top] for one in units.columns]
+        weights = np.ones((2, 1))
+        mean = record.mean.T
+        form = np.array([[1.0, 0.0]] * 2)
     else:
-        columns, weights = [values.z(top), np.ones(len(top))], values.weights
-        mean, form = np.array([values.means, np.ones(len(n))]), values.form
+        columns = [values.z(top), np.ones(len(top))]
+        weights = values.weights
+        mean = np.array([values.means, np.ones(len(n))])
+        form = values.form
     cell = units.cell[top]
 
     def sums(of_top: Floats) -> Floats:
@@ -323,7 +334,8 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
         return row
     # A thin arm or stratum with most of the variance is judged by its own size, however many units
     # are elsewhere: two equal arms of so many units have a variance that is as well known.
-    n, both_var = float(sum(n_units)), found.arms[0].var + found.arms[1].var
+    n = float(sum(n_units))
+    both_var = found.arms[0].var + found.arms[1].var
     if both_var > 0:
         n = min(n, 2 + 1 / sum(float((one.var / both_var) ** 2 / one.df) for one in found.arms))
     top, out, distinct = top_units(far.rows, far.values, k, far.units)

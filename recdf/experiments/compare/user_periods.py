@@ -67,7 +67,8 @@ class People(NamedTuple):
 
     def have_one(self, values: pd.Series) -> bool:
         """Whether each user has one value in all rows."""
-        own, n = self.of_row >= 0, len(self.frame)
+        own = self.of_row >= 0
+        n = len(self.frame)
         return not in_several_variants(self.of_row[own], pd.factorize(values)[0][own], n).any()
 
 
@@ -103,12 +104,14 @@ def read_people(
     user = user.astype(np.int32)
     if assignment is None:
         # The first row of every user, and the rows that differ from it.
-        first, differs = first_rows(user, n), np.zeros(len(rows), bool)
+        first = first_rows(user, n)
+        differs = np.zeros(len(rows), bool)
         for name in fixed[len(keys) :]:
             code = pd.factorize(rows[name])[0]
             differs |= code != code[first][user]
         differs[first] = True
-        given, others = rows.loc[differs, fixed], [user[differs]]
+        given = rows.loc[differs, fixed]
+        others = [user[differs]]
     of, (variant, labels) = others[0], group_codes(given, role, [variant_col])
     users = Users.of(user, of, n, variant)
     if users.stranger.all():
@@ -121,12 +124,14 @@ def read_people(
     chosen = (first >= 0) & ~users.several
     place = np.full(n, -1, np.int32)
     place[chosen] = np.arange(np.count_nonzero(chosen))
-    of_row, exposed = place[user], None
+    of_row = place[user]
+    exposed = None
     if exposure is None:
         times = comparable_times(rows, "rows", time_col)[1]
     else:
         of_row[exposure.early] = -1
-        times, exposed = exposure.of_metric, exposure.of_user[chosen]
+        times = exposure.of_metric
+        exposed = exposure.of_user[chosen]
     zone = None
     if times.dtype.kind == "M":
         zone = pd.DatetimeIndex(pd.to_datetime(rows[time_col].head(1)).tolist()).tz
@@ -142,7 +147,8 @@ def read_periods(people: People, kind: PeriodKind) -> Periods:
         return _days_since_exposure(people)
     known, day = np.unique(days_of(people.times, people.zone), return_inverse=True)
     rows = split(day, len(known))
-    start, n = np.zeros(len(people.frame), np.int64), len(rows)
+    start = np.zeros(len(people.frame), np.int64)
+    n = len(rows)
     if people.exposed is not None:
         # A user who was exposed after the last row of anyone in the period had no chance to have a
         # row in it.
@@ -154,7 +160,8 @@ def read_periods(people: People, kind: PeriodKind) -> Periods:
     labels = number = known[begun:]
     if people.times.dtype.kind == "M":
         labels = number.astype("datetime64[D]").astype("datetime64[s]")
-    days, stop = number.astype(np.float64), np.full(len(start), n - begun)
+    days = number.astype(np.float64)
+    stop = np.full(len(start), n - begun)
     return Periods(labels, days, rows[begun:], start - begun, stop)
 
 
@@ -235,7 +242,8 @@ def each_period(
 ) -> Iterator[tuple[list[MetricRows], list[MetricRows]]]:
     """Yield the metrics of every period by itself, and as they are compared: the same, or of all
     periods so far."""
-    n, columns = len(people.frame), [metric.columns for metric in metrics]
+    n = len(people.frame)
+    columns = [metric.columns for metric in metrics]
     ends = np.cumsum([len(one) for one in columns])[:-1]
 
     def of_users(n_rows: Floats, sums: Floats) -> list[MetricRows]:
@@ -245,7 +253,8 @@ def each_period(
     so_far = np.zeros((1 + sum(map(len, columns)), n))
     for rows in periods.rows:
         user = people.of_row[rows]
-        rows, user = rows[user >= 0], user[user >= 0]
+        rows = rows[user >= 0]
+        user = user[user >= 0]
         n_rows = 1.0 * np.bincount(user, minlength=n)
         # One value per user needs no care about the order of its terms.
         exact = len(user) and n_rows.max() > 1
@@ -282,7 +291,9 @@ class Exposures:
             first = order[np.unique(unit[order], return_index=True)[1]]
             stop = np.zeros(len(first), np.int64)
             np.maximum.at(stop, unit, periods.stop)
-            start, variant, cohort = start[first], variant[first], cohort[first]
+            start = start[first]
+            variant = variant[first]
+            cohort = cohort[first]
             self.cohort = cohort[unit]
         shape = len(known), len(people.variants)
 
@@ -308,9 +319,11 @@ class Exposures:
         if not self.ramped:
             return users
         table = self.ever[:, list(arms)]
-        strata, of_day = [table[0]], np.zeros(len(table), np.int64)
+        strata = [table[0]]
+        of_day = np.zeros(len(table), np.int64)
         for day in range(1, len(table)):
-            last, new = strata[-1], table[day]
+            last = strata[-1]
+            new = table[day]
             small = min(last.min(), new.min()) < LEAST_EXPECTED
             if (
                 small

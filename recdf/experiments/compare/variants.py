@@ -158,7 +158,8 @@ def decide(
         "treatment": variants.take(treatment),
         "arms": [row.get("arms") for row in found],
     }
-    metrics, p = table["metric"].tolist(), balance or {}
+    metrics = table["metric"].tolist()
+    p = balance or {}
     remark(table, ratio.fails[group_of], "sample_ratio")
     remark(table, ~ratio.checked[group_of], "ratio_not_checked")
     pairs = zip(*(one.tolist() for one in at), strict=True)
@@ -455,7 +456,8 @@ def compare_variants(
     0   hits         B  1.50   0.765    2.235  higher
     1    ctr         B  0.15   0.076    0.224  better
     """
-    parts, given = None, data
+    parts = None
+    given = data
     named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
     needed = columns_of_users(metrics, covariates, variant_col, named, health)
     asked = test.values() if isinstance(test, Mapping) else [test]
@@ -543,7 +545,8 @@ def _clusters_of_parts(
     """The sums of clusters in parts, and what times and strata say against their variants."""
     if health is not None or times[1]:  # users, and rows in strata, are counted one by one
         raise RowsNeeded
-    head, labels = parts.head, [variant_col, *by_cols]
+    head = parts.head
+    labels = [variant_col, *by_cols]
     dates = [name for name in head.columns if looks_like_date(head[name])]
     keys = list(dict.fromkeys([*labels, *clusters, *dates, *filter(None, times[::2])]))
     users = as_columns(user_col) or ["user_id"] * ("user_id" in head.columns)
@@ -580,7 +583,8 @@ def compare_users(
     """The table of users, who may not be in memory; raises `RowsNeeded` where their sums do not
     suffice. `late` is what times and strata say against their variants; `test` and `intervals` are
     those of `decide`, where they are others than those of means."""
-    arms, rows = Arms.of(users.groups, users.variants, control, role), users.rows
+    arms = Arms.of(users.groups, users.variants, control, role)
+    rows = users.rows
 
     def count(within: bool) -> CountedUnits:
         if within and rows is not None:

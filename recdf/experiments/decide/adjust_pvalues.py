@@ -179,7 +179,8 @@ def read_together(
             n[n == 0] = np.nan  # without a unit there is no bound
             of_test = settings.confidence, settings.alternative
             return np.asarray(always_valid_multiplier(n, planned, *of_test, level))
-        tails, df = level / (2 if two_sided else 1), column("df")
+        tails = level / (2 if two_sided else 1)
+        df = column("df")
         found = np.array([-normal_quantile(one) if 0 < one < 1 else np.nan for one in tails])
         if (by_t := np.isfinite(df)).any():
             found[by_t] = t_quantile(df[by_t], settings.alternative, 1 - level[by_t])
@@ -198,7 +199,9 @@ def read_together(
     # Where p comes from resamples, a bound that would contradict the test is put where a test with
     # this p has it.
     with undefined_is_nan():
-        low, high, up = diff - (diff - low) * ratio, diff + (high - diff) * ratio, diff > 0
+        low = diff - (diff - low) * ratio
+        high = diff + (high - diff) * ratio
+        up = diff > 0
         near = np.where(up, low, high)
         wrong = np.where(up, near > 0, near < 0) != reject
         wrong &= np.isfinite(near) & (diff != 0) & (p > 0) & (p < 1)
@@ -265,7 +268,8 @@ def adjustment(table: pd.DataFrame) -> Adjustment:
     known = table.attrs.get("recdf_comparison", {})
     table = table.reset_index(drop=True)
     p_adj = table["p_adj"].to_numpy(np.float64)
-    tested, nothing = ~np.isnan(p_adj), np.zeros(len(table), np.int64)
+    tested = ~np.isnan(p_adj)
+    nothing = np.zeros(len(table), np.int64)
     if "p_value" not in table:
         return Adjustment("", nothing, tested)
     p = table["p_value"].to_numpy(np.float64)

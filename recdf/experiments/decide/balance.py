@@ -59,7 +59,8 @@ def balance_of(
 ) -> tuple[list[Difference], dict[str, Floats]]:
     """What differs, and p by metric, from p of each covariate that is `used` by some metrics."""
     p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
-    found, of_metric = [], {metric: np.full(p.shape[1:], np.nan) for metric in metrics}
+    found = []
+    of_metric = {metric: np.full(p.shape[1:], np.nan) for metric in metrics}
     for (name, of), one in zip(used.items(), p, strict=True):
         found.append(Difference("covariate_differs", name, one < UNBALANCED, of))
         of_metric |= {metric: np.fmin(of_metric[metric], one) for metric in of}
@@ -73,18 +74,22 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
     Each covariate is tested as it is and, beside others, after a regression on these: a second one
     that explains it shows a smaller shift. The least p counts twice then.
     """
-    arm, stratum = both.arm, None if rows.strata is None else both.take(rows.strata[0])
-    cell, n = None, 2 if stratum is None else 2 * int(stratum.max(initial=0)) + 2
+    arm = both.arm
+    stratum = None if rows.strata is None else both.take(rows.strata[0])
+    cell = None
+    n = 2 if stratum is None else 2 * int(stratum.max(initial=0)) + 2
     if rows.clusters is not None:
         cell = both.take(rows.clusters) * n + arm + (0 if stratum is None else 2 * stratum)
-    p, columns = np.full(len(covariates), np.nan), {}
+    p = np.full(len(covariates), np.nan)
+    columns = {}
     for i, one in enumerate(one.each(both.take) for one in covariates):
         if not_used(one, both, rows):
             continue
         one = without_gaps(one)
         if cell is not None:
             one, present = sum_by(one, cell)
-            arm, stratum = present % n % 2, None if stratum is None else present % n // 2
+            arm = present % n % 2
+            stratum = None if stratum is None else present % n // 2
         values = one.num if one.den is None else linearise(one.num, one.den)[1]
         values = values - values[:1].sum()  # sums of huge values would lose their digits
         columns[i] = values / (np.ptp(values) or 1.0)  # a regression would lose small columns
@@ -124,7 +129,8 @@ def shares_change(
     found = []
     stratum = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
     for name in require(data, "time_col: data", names):
-        dates, ordered = _as_dates(data[name]), True
+        dates = _as_dates(data[name])
+        ordered = True
         if name != time_col and (
             dates is None or (time_col is not None and not _refines(dates, stratum))
         ):
@@ -162,7 +168,8 @@ def users_in_both(
         left_out = max(left_out, int(health.groupby("variant")["n_multi_variant"].sum().max()))
     if not left_out:
         return []
-    shares, where = left_out / np.maximum(n + left_out, 1), arms.nowhere()
+    shares = left_out / np.maximum(n + left_out, 1)
+    where = arms.nowhere()
     for c, t in arms.pairs:
         with np.errstate(divide="ignore"):
             error = np.sqrt(1 / n[:, c] + 1 / n[:, t])
@@ -218,7 +225,8 @@ def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str
     of = both.defined(metric.defined)
     if rows.movable is None or min(of.n) < 2:
         return ""
-    units, size = metric.sample.each(of.take), int(rows.movable.max(initial=0)) + 1
+    units = metric.sample.each(of.take)
+    size = int(rows.movable.max(initial=0)) + 1
     den = np.ones(len(of.arm)) if units.den is None else units.den
     cell = of.take(rows.movable) * 2 + of.arm
     with undefined_is_nan():
@@ -248,22 +256,26 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     The shares of the variants must be planned, and be the same in all segments: those of periods
     may change.
     """
-    planned, n_groups = ratio.of / ratio.of.sum(axis=1, keepdims=True), len(arms.groups)
+    planned = ratio.of / ratio.of.sum(axis=1, keepdims=True)
+    n_groups = len(arms.groups)
     if n_groups < 2 or not np.ptp(planned, axis=0).max() < TINY_REST:
         return []
     names = "n_control", "n_treatment", "mean_control", "mean_treatment", "se"
     cells = np.nan_to_num([table[name] for name in names]).reshape(len(names), n_groups, -1)
-    n, sizes = cells[:2], cells[2:]
+    n = cells[:2]
+    sizes = cells[2:]
     largest = np.abs(sizes).max(axis=(0, 1))  # the squares of huge values would overflow
     *mean, se = sizes / np.where(largest > 0, largest, 1)
-    worth, share = (mean[0] + mean[1]) / 2, n.sum(axis=0) / n.sum(axis=(0, 1))
+    worth = (mean[0] + mean[1]) / 2
+    share = n.sum(axis=0) / n.sum(axis=(0, 1))
     of_control, of_treatment = n / n.sum(axis=1, keepdims=True)
     moved = np.abs(((of_treatment - of_control) * worth).sum(axis=0))
     var = (share * (worth - (share * worth).sum(axis=0)) ** 2).sum(axis=0)
     error = np.sqrt(var * (1 / n.sum(axis=1)).sum(axis=0))
     half = HALF_AN_ERROR * np.sqrt(((share * se) ** 2).sum(axis=0))
     least = np.maximum(half, TINY_REST)  # of equal values, rounding moves a little
-    found, metrics = [], table["metric"][: len(moved)]
+    found = []
+    metrics = table["metric"][: len(moved)]
     for code, p in MOVED_LEVELS:
         shown = (moved > -normal_quantile(p / 2) * error) & (moved >= least)
         for i in np.flatnonzero(shown):
@@ -322,7 +334,9 @@ def _p_of_times(
 ) -> Floats:
     """By group, p that the variants have the same shares at all times: the least of its strata
     times their number."""
-    n_strata, n_groups, n = int(stratum.max(initial=0)) + 1, len(rows.groups), len(rows.variants)
+    n_strata = int(stratum.max(initial=0)) + 1
+    n_groups = len(rows.groups)
+    n = len(rows.variants)
     cells = split((rows.group * n_strata + stratum)[chosen], n_groups * n_strata)
     p = []
     for here in (chosen[mine] for mine in cells):

@@ -99,7 +99,8 @@ class ExperimentPlan:
             other = own["metric"] + ": test " + test + f" instead of {self.method}"
             found += other[test != self.method].drop_duplicates().tolist()
         for name in ("unit", "segments"):
-            planned, was = getattr(self, name), as_columns(done.get(name))
+            planned = getattr(self, name)
+            was = as_columns(done.get(name))
             if planned is not None and name in done and set(was) != set(planned):
                 of_both = (", ".join(names) or "none" for names in (was, planned))
                 found.append(f"{name} {' instead of '.join(of_both)}")
@@ -470,7 +471,8 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
 def _guardrail(row: AnyRow, budget: Budget) -> Row:
     """Return whether a guardrail is safe."""
     sign = 1 if row["better"] == "larger" else -1
-    allowed, relative = budget.allowed, budget.relative
+    allowed = budget.allowed
+    relative = budget.relative
     change, low, high = (row["rel_" * relative + one] for one in ("diff", "ci_low", "ci_high"))
     p_safe = p_harmed = math.nan
     if str(row["method"]).startswith("welch") and row["df"] > 0:
@@ -488,7 +490,8 @@ def _guardrail(row: AnyRow, budget: Budget) -> Row:
             low, high = map(float, fieller(control, treatment, quantile))
         else:
             wide = quantile * math.hypot(row["se_control"], row["se_treatment"])
-            low, high = change - wide, change + wide
+            low = change - wide
+            high = change + wide
         if not relative or control.mean > 0:
             scale, shift = (1 + allowed, 0.0) if relative else (1.0, allowed)
             limit = Arm(scale * control.mean + shift, scale**2 * control.var, control.df)
@@ -502,7 +505,8 @@ def _guardrail(row: AnyRow, budget: Budget) -> Row:
     safe = min(ends) > 0 if math.isnan(p_safe) else p_safe <= alpha
     harmed = max(ends) < 0 if math.isnan(p_harmed) else p_harmed <= alpha
     loses = row["reject"] and sign * row["diff"] < 0
-    shown, note = NOT_SAFE, ""
+    shown = NOT_SAFE
+    note = ""
     if row["withheld"]:
         note = row["verdict"]
     elif harmed:
@@ -531,7 +535,8 @@ def _guardrail(row: AnyRow, budget: Budget) -> Row:
 def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:
     """Return the decision about one treatment from its rows, and what withholds their verdicts in
     the table."""
-    success, guardrail = judged["role"] == "success", judged["role"] == "guardrail"
+    success = judged["role"] == "success"
+    guardrail = judged["role"] == "guardrail"
     worse = judged["effect"].isin(["worse", HARMED])
     better = success & (judged["effect"] == "better")
     safe = judged["effect"].isin([SAFE, WITHIN])

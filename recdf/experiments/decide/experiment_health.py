@@ -125,7 +125,9 @@ def experiment_health(
     by_cols = by_columns(assignment, "assignment", by, ["variant"])
     group, groups = group_codes(assignment, "assignment", by_cols)
     shares = planned_shares(expected, groups, "by", units.names)
-    shape, alpha, users = shares.shape, 1 - confidence, units.users
+    shape = shares.shape
+    alpha = 1 - confidence
+    users = units.users
     measured_user = np.isin(users.of_assignment, users.of_metric)
     with_metrics = np.isin(units.unit, units.unit[measured_user])  # any of the unit's users has
     assigned = units.per_cell(group, shape)
@@ -133,7 +135,8 @@ def experiment_health(
     several = units._replace(unit=users.of_assignment, n=users.n)
     in_both = several.per_cell(group, shape, ~units.alone)
     # A row for each group; the tests of a group stand in the rows of all its variants.
-    each, repeat = [*zip(assigned, shares, strict=True)], np.repeat(np.arange(shape[0]), shape[1])
+    each = [*zip(assigned, shares, strict=True)]
+    repeat = np.repeat(np.arange(shape[0]), shape[1])
     srm = np.array([share_tests([n], [plan]) for n, plan in each])[repeat].T
     lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])
     lost = lost[repeat].T
@@ -196,7 +199,8 @@ class AssignedUnits(NamedTuple):
         cluster: Columns | None,
     ) -> AssignedUnits:
         """Clusters count where each is in one variant, else users do."""
-        keys, clusters = as_columns(user_col), as_columns(cluster)
+        keys = as_columns(user_col)
+        clusters = as_columns(cluster)
         require(assignment, "assignment", [*keys, variant_col, *clusters])
         require(per_user, "per_user", keys)
         if not len(assignment):
@@ -345,7 +349,9 @@ def find_srm(
     stratum, labels = group_codes(assignment, "assignment", periods)
     units = AssignedUnits.of(assignment, assignment, user_col, variant_col, cluster)
     planned = planned_shares(expected, labels, "strata", units.names)
-    total, parts, labelled = units.per_cell(stratum, planned.shape), [], []
+    total = units.per_cell(stratum, planned.shape)
+    parts = []
+    labelled = []
     for name in looked_at:
         check_labels(assignment[name], f"assignment[{name!r}]")
         text = assignment[name].astype(object).where(assignment[name].notna(), "(null)").astype(str)
@@ -353,14 +359,17 @@ def find_srm(
         shape = len(found), *planned.shape
         parts.append(units.per_cell(level * len(planned) + stratum, shape))
         labelled.append(pd.DataFrame({"column": name, "level": found}))
-    each, alpha = np.concatenate(parts), 1 - confidence
+    each = np.concatenate(parts)
+    alpha = 1 - confidence
     n, (chi2, p) = each.sum(axis=1), np.transpose([share_tests(own, planned) for own in each])
     of_stratum = each.sum(axis=2, keepdims=True) * planned
-    expect, spread = of_stratum.sum(axis=1), np.sqrt((of_stratum * (1 - planned)).sum(axis=1))
+    expect = of_stratum.sum(axis=1)
+    spread = np.sqrt((of_stratum * (1 - planned)).sum(axis=1))
     far = (n - expect) / np.maximum(spread, 1e-300)
     # Of two variants, the one that lacks users.
     farthest = np.arange(len(n)), (np.abs(far) + 1e-9 * (far < 0)).argmax(axis=1)
-    p_adj, p_all = adjust(p, "holm"), share_tests(total, planned)[1]
+    p_adj = adjust(p, "holm")
+    p_all = share_tests(total, planned)[1]
     without = np.array([share_tests(np.maximum(total - own, 0), planned)[1] for own in each])
     broken = p_adj < alpha
     result = pd.concat(labelled, ignore_index=True).assign(

@@ -200,7 +200,8 @@ def _pair_row(
 ) -> Row:
     """What all experiments say about one pair of metrics: x and y are the estimates, and `up` is 1
     where larger is better, −1 where smaller is."""
-    n, up = len(x), up_x * up_y
+    n = len(x)
+    up = up_x * up_y
     true = true_effects(x, y, var_x, var_y, cov, level)
     upwards = true._replace(cov=up * true.cov)
     right, regret = launches_by_sign(up_x * x, up_y * y, var_x, var_y, up * cov, upwards)

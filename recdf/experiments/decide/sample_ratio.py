@@ -39,7 +39,8 @@ class Arms(NamedTuple):
     def of(cls, groups: pd.DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
         """All variants against the control, or all pairs; refuse an unknown control, and a variant
         that is alone."""
-        names, where = variants.tolist(), f"{role}[{variants.name!r}]"
+        names = variants.tolist()
+        where = f"{role}[{variants.name!r}]"
         if control is not None and control not in names:
             raise OptionError(f"⟦control={control!r}⟧ is not in {where}; its variants are {names}")
         if len(names) < 2:
@@ -136,8 +137,10 @@ class SampleRatio(NamedTuple):
         p = independence_test([n, of - n])[1] if left_out else share_tests([n], [of])[1]
         if self.fails[group] or np.isnan(p) or not min(n) > 0:
             return Surplus(np.nan, [], 0.0, 0, "")
-        rate, arm = n / of, int(n[1] * of[0] > n[0] * of[1])
-        more, other = visible(names[pair[arm]]), visible(names[pair[1 - arm]])
+        rate = n / of
+        arm = int(n[1] * of[0] > n[0] * of[1])
+        more = visible(names[pair[arm]])
+        other = visible(names[pair[1 - arm]])
         did = "exposed" if left_out else "has"
         said = f"{more} {did} {number(rate[arm] / rate[1 - arm] - 1, '.1%')} more of its users than"
         asked = [of for of, limit in SURPLUS_LIMITS.items() if p < (limit if left_out else UNEQUAL)]
@@ -202,20 +205,24 @@ def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
 
 def count_rows(rows: ExperimentRows, within: bool = False) -> CountedUnits:
     """Distinct units of the rows, within their strata if that is wanted and there are any."""
-    n_variants, units = len(rows.variants), rows.randomised
+    n_variants = len(rows.variants)
+    units = rows.randomised
     unit = np.arange(len(rows.variant)) if units is None else units
     n_units = int(unit.max(initial=-1)) + 1
-    stratum, labels = np.zeros_like(rows.group), pd.DataFrame(index=[0])
+    stratum = np.zeros_like(rows.group)
+    labels = pd.DataFrame(index=[0])
     if within and rows.strata is not None:
         stratum, labels = rows.strata
 
     def count(group: Codes, n: int) -> Floats:
-        cell, n = group * n_variants + rows.variant, n * n_variants
+        cell = group * n_variants + rows.variant
+        n = n * n_variants
         once = n_units == len(unit)  # no unit has two rows
         found = np.bincount(cell, minlength=n) if once else count_distinct(cell, n, unit, n_units)
         return found.astype(np.float64)
 
-    n_strata, n_groups = len(labels), len(rows.groups)
+    n_strata = len(labels)
+    n_groups = len(rows.groups)
     overall = by_group = count(stratum, n_strata)
     if n_strata > 1 and count(0 * stratum, 1).sum() < overall.sum():
         raise OptionError(
@@ -260,11 +267,13 @@ def _from_health(
 
     assigned = cells("n_assigned", np.float64)
     keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table else []
-    users, others_there = counts, False
+    users = counts
+    others_there = False
     by_key = rows is not None and keys and set(keys).issubset(rows.data)
     if rows is not None and by_key:
         known = replace(rows, users=key_codes([("data", rows.data)], keys)[0][0], clusters=None)
-        users, hashed = count_rows(known, within)[1], hash_users(rows.data, keys, "data")
+        users = count_rows(known, within)[1]
+        hashed = hash_users(rows.data, keys, "data")
         stratum = rows.strata[0] if within and rows.strata is not None else 0
         cell = (rows.group * len(labels) + stratum) * len(variants) + rows.variant
         pairs = zip(cells("users_digest").ravel(), split(cell, assigned.size), strict=True)

@@ -174,8 +174,10 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
             '⟦multi_variant="first"⟧ counts a user in the variant seen first, which needs the time '
             "of the exposure: ⟦+exposure_col=⟧ and ⟦+time_col=⟧"
         )
-    keys, variant_col = options.keys, options.variant_col
-    per_user, assignment = named_frame("per_user", per_user), named_frame("assignment", assignment)
+    keys = options.keys
+    variant_col = options.variant_col
+    per_user = named_frame("per_user", per_user)
+    assignment = named_frame("assignment", assignment)
     require(assignment, "assignment", [*keys, variant_col, *as_columns(options.exposure_col)])
     named = require(per_user, "per_user", [*keys, *options.by, *options.time])
     if isinstance(options.how, Mapping):
@@ -207,7 +209,9 @@ def join_frames(
     Some users may lack a `by` value that others have, so `by_values` names all of them.
     """
     per_user, assignment, users = frames
-    keys, by, missing = options.keys, options.by, options.missing
+    keys = options.keys
+    by = options.by
+    missing = options.missing
     if options.multi_variant == "raise":
         advice = (
             'fix the table or pass ⟦+multi_variant="first"⟧ with the times of exposure, or '
@@ -233,7 +237,8 @@ def join_frames(
         per_user.drop(columns=options.time), options, ~early, cell, len(groups) * users.n
     )
     # The cells of the result in its order: by value, then row of assignment.
-    in_group, row = np.repeat(np.arange(len(groups)), len(assigned)), np.tile(assigned, len(groups))
+    in_group = np.repeat(np.arange(len(groups)), len(assigned))
+    row = np.tile(assigned, len(groups))
     at = in_group * users.n + users.of_assignment[row]
     present = np.ones(len(at), bool)
     if exposure is not None and by:
@@ -318,7 +323,8 @@ def _metric_rows(
 ) -> tuple[Codes, pd.DataFrame]:
     """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are
     in."""
-    metrics, cell = per_user if kept.all() else per_user[kept], cell[kept]
+    metrics = per_user if kept.all() else per_user[kept]
+    cell = cell[kept]
     if options.how is None:
         advice = (
             "; roll them up first with rd.experiments.roll_up(per_user, "
@@ -448,7 +454,8 @@ def join_experiment(
     2        3       B     0.00        False
     """
     keys, by_cols = ([str(name) for name in as_columns(given)] for given in (user_col, by))
-    refused, times = (missing, multi_variant, unassigned), (exposure_col, time_col)
+    refused = (missing, multi_variant, unassigned)
+    times = (exposure_col, time_col)
     join = JoinOptions(
         keys, variant_col, by_cols, *refused, *times, smaller_is_better, larger_is_better, how, over
     )

@@ -90,7 +90,8 @@ def read_exposure(
 
 def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Times]:
     """Kind and values of a time column: datetime64 (UTC when it has a zone) or numbers."""
-    values, where = frame[name], f"{role}[{name!r}]"
+    values = frame[name]
+    where = f"{role}[{name!r}]"
     if values.isna().any():
         raise DataError(
             f"{where} is null in {values.isna().sum():,} of {len(frame):,} rows; expected a "
@@ -270,7 +271,8 @@ def _rules(
             "steps"
         )
     spec = evaluated(per_user)
-    by, keys = as_columns(spec.get("by")), as_columns(spec.get("user_col"))
+    by = as_columns(spec.get("by"))
+    keys = as_columns(spec.get("user_col"))
     if mixed := [name for name in by if name in per_user and name not in units]:
         raise DataError(
             f"per_user was evaluated by {mixed}, which ⟦unit_col={units}⟧ lacks; a unit would mix "

@@ -166,7 +166,8 @@ def aa_test(
     rows: list[Row] = []
     with Progress(len(plain), "aa_test", progress) as shown:
         for metric in plain:
-            values, spec = metric.known, {metric.name: specs[metric.name]}
+            values = metric.known
+            spec = {metric.name: specs[metric.name]}
             shares_of_users = metric.pair is None and is_binary(values)
             tried = {np.nan if cap is None else cap.get(metric.name, np.nan): metric}
             for one in CAPS if cap is None and metric.pair is None and not shares_of_users else ():
@@ -199,11 +200,13 @@ def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
     A mean is the ratio of the sum to the number of rows.
     """
     refuse_huge(metric)
-    own, n = code, code.max(initial=-1) + 1
+    own = code
+    n = code.max(initial=-1) + 1
     den_of_rows = metric.sample.den
     sums = [metric.sample.num, np.ones(len(code)) if den_of_rows is None else den_of_rows]
     if metric.defined is not None:
-        own, sums = code[metric.defined], [one[metric.defined] for one in sums]
+        own = code[metric.defined]
+        sums = [one[metric.defined] for one in sums]
     num, den = (exact_sums(one, own, n) for one in sums)
     total = den.sum()
     num = num - (num.sum() / total if total else 0.0) * den
@@ -218,20 +221,27 @@ def _rejections(
     is from uniform, and the effect."""
     columns, places = distinct_columns([column for own in units for column in own])
     treatment = split_sums(columns, share, n, settings.seed)
-    totals, alpha, rows = np.array([column.sum() for column in columns]), settings.alpha, []
+    totals = np.array([column.sum() for column in columns])
+    alpha = settings.alpha
+    rows = []
     for own in units:
-        at, places = places[: len(own)], places[len(own) :]
+        at = places[: len(own)]
+        places = places[len(own) :]
         arms = _arm_of_sums(totals[at] - treatment[:, at]), _arm_of_sums(treatment[:, at])
         with undefined_is_nan():
             tested = effect(*arms, settings.alternative, settings.confidence, "fieller", None)
-        p, diff = np.asarray(tested.p_value), np.asarray(tested.diff)
+        p = np.asarray(tested.p_value)
+        diff = np.asarray(tested.diff)
         known = ~np.isnan(p) & (arms[0].var > 0) & (arms[1].var > 0)
-        p, diff = p[known], diff[known]
-        reject, n_known = p <= alpha, len(p)
+        p = p[known]
+        diff = diff[known]
+        reject = p <= alpha
+        n_known = len(p)
         k = reject.sum()
         rejected = k / n_known if n_known else np.nan
         low, high = wilson(rejected, n_known or np.nan, Z_OF_SHARE)
-        ordered, steps = np.sort(p), np.arange(n_known + 1) / max(n_known, 1)
+        ordered = np.sort(p)
+        steps = np.arange(n_known + 1) / max(n_known, 1)
         apart = np.append(steps[1:] - ordered, ordered - steps[:-1])
         ks = apart.max() if n_known else np.nan
         found = "rejects_rarely" if high < alpha else "holds"

@@ -301,9 +301,12 @@ def plan_experiment(
         wanted = (rel_effect or 0) * past.mean
         if metric.name in margins:
             (allowed, relative), role, design = margins[metric.name], "guardrail", of_guardrail
-            wanted, error = abs(allowed), past.error_std
+            wanted = abs(allowed)
+            error = past.error_std
             if relative:
-                scale, wanted, error = 1 + allowed, abs(allowed * past.mean), past.error
+                scale = 1 + allowed
+                wanted = abs(allowed * past.mean)
+                error = past.error
             if not wanted > 0:
                 raise OptionError(
                     f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be "
@@ -316,7 +319,8 @@ def plan_experiment(
             )
         chance = design.power
         if n is None:
-            arms, mde = design.needed(wanted / past.planned, past.size, scale), wanted
+            arms = design.needed(wanted / past.planned, past.size, scale)
+            mde = wanted
         else:
             arms = design.arms(n)
             mde = design.found(arms, past.size, scale) * past.planned
@@ -442,7 +446,8 @@ class _Design(NamedTuple):
         self, arms: TwoPlaces, size: float, scale: float, effect: float | None = None
     ) -> float:
         """Chance of finding an effect; without one, the smallest effect found with the power."""
-        error, df = math.sqrt(scale**2 / arms[0] + 1 / arms[1]), sum(arms) / size - 2
+        error = math.sqrt(scale**2 / arms[0] + 1 / arms[1])
+        df = sum(arms) / size - 2
         return self._test(df) * error if effect is None else self._test(df, effect / error)
 
     def needed(self, effect: float, size: float, scale: float) -> tuple[int, int]:
@@ -549,10 +554,12 @@ def plan_comparison(
         raise OptionError(
             f"n={n!r}, ⟦diff={diff!r}⟧ and ⟦rel_diff={rel_diff!r}⟧; expected exactly one of them"
         )
-    level, keys = alpha / n_comparisons, as_columns(user_col)
+    level = alpha / n_comparisons
+    keys = as_columns(user_col)
     runs = read_model_rows(per_user, keys, [], model_col, as_columns(unit_col))
     warn_of_weights(per_user, "per_user", [model_col, *keys, *specs])
-    tables, rows = {name: runs.table(name) for name in specs}, []
+    tables = {name: runs.table(name) for name in specs}
+    rows = []
     for base, model in model_pairs(runs.models, baseline):
         # The lists in which both have all metrics.
         there = ~np.isnan([table[[base, model]] for table in tables.values()]).any(axis=(0, 1))

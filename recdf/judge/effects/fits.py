@@ -54,7 +54,8 @@ class Fit(NamedTuple):
         else:
             root = np.linalg.inv(triangle) / spread
             slopes = root @ inner[1:, 0]
-        base, above = record.grid.base[columns], record.above[strata][:, columns]
+        base = record.grid.base[columns]
+        above = record.above[strata][:, columns]
         reach = float(record.high[columns[0]] - record.low[columns[0]])
         return cls(columns, record.n[strata], base, above, reach, slopes, root)
 
@@ -102,7 +103,8 @@ def _triangle(products: Any) -> tuple[Any, Any]:
 def fits(units: Units) -> list[Fit]:
     """The regression of the metric in each arm on those of the covariates that have a
     coefficient."""
-    record, cells = units.record, units.cells
+    record = units.record
+    cells = units.cells
     assert isinstance(record, Aggregates)
     others = [one.num for one in units.covariates]
     left = record.central[cells].sum(axis=1)[:, others][..., others]

@@ -79,7 +79,8 @@ def estimate(units: Units) -> MeanEffect:
     raw, plain = _both_arms(whole, leave_out=few, metric=whole.metric)
     if units.regressed:
         return _regression(units, raw)
-    covariates, strata = bool(units.covariates), units.stratum is not None
+    covariates = bool(units.covariates)
+    strata = units.stratum is not None
     how = "+".join(["cuped"] * covariates + ["strata"] * strata)
     theta, centre = slopes(units)
     arms, forms = _both_arms(units, theta, centre, few) if how else (raw, plain)
@@ -89,7 +90,8 @@ def estimate(units: Units) -> MeanEffect:
     diff = float(arms[1].mean) - float(arms[0].mean)
     if not how and units.metric.den is None:
         diff = float(np.diff(whole.record.above[:, whole.metric.num])[0])
-    score, record = None, units.record
+    score = None
+    record = units.record
     users = units.metric.den is None and not units.clustered
     if how == "strata" and users and isinstance(record, Aggregates):
         scored = score_test(record.columns([units.metric.num]), units.weights, arms)
@@ -161,7 +163,8 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     forms[1:] *= np.array(varies)[:, None, None]
     share = units.weights * n / np.maximum(record.n, 1)
     if units.cluster is not None and units.stratum is not None:
-        stratum, parts = units.stratum, []
+        stratum = units.stratum
+        parts = []
         for one in forms:
             z = units.scores(np.tile(one, (2, 1)), np.tile(record.above, (2, 1)))
             parts.append(exact_sums(z * share[stratum], units.cluster, sum(units.n)))
@@ -203,21 +206,25 @@ def _both_arms(
     (Bell & McCaffrey 2002), with at most the effective number of units minus 1 degrees of freedom.
     `metric` and `weights` (of the strata, perhaps by arm) are others than those of the units.
     """
-    record, cells = units.record, units.cells
-    covariates, metric = units.covariates if metric is None else (), metric or units.metric
+    record = units.record
+    cells = units.cells
+    covariates = units.covariates if metric is None else ()
+    metric = metric or units.metric
     shares = units.weights if weights is None else weights
     found = [quantity(record.mean, one) for one in (metric, *covariates)]
     mean, *of_covariates = ((one.value[cells] * shares).sum(axis=1) for one in found)
     form = found[0].form
     for t, one, values, at in zip(theta, found[1:], of_covariates, centre, strict=True):
-        mean, form = mean - t * (values - at), form - t * one.form
+        mean = mean - t * (values - at)
+        form = form - t * one.form
     size = record.n[cells]
     free = np.maximum(size - 1, 1)
     factor = shares**2 / (size * free)
     squares = record.squares(form)[cells]
     spread = np.sqrt(squares.sum(axis=1) / size.sum(axis=1))
     varies = spread > MEAN_ROUNDING * _size_of_values(record, metric, cells)
-    parts, most = factor * squares, np.array(units.n) - 1.0
+    parts = factor * squares
+    most = np.array(units.n) - 1.0
     zs = [found[0].form, *(-t * x.form for t, x in zip(theta, found[1:], strict=True))]
     for arm in (0, 1):
         if not leave_out[arm] and (units.cluster is None or units.stratum is None):
@@ -262,7 +269,8 @@ def _regression(units: Units, raw: tuple[Arm, Arm]) -> MeanEffect:
     form[:, units.metric.num] = 1
     form[:, control.columns[1:]] = -whole.slopes @ whole.root
     size = units.record.n[units.cells]
-    above, weights = np.tile(units.centres, (2, 1)), size / size.sum(axis=1, keepdims=True)
+    above = np.tile(units.centres, (2, 1))
+    weights = size / size.sum(axis=1, keepdims=True)
     values = UnitValues(units, form, above, weights)
     diff = float(arms[1].mean - arms[0].mean)
     arms = both(lambda one: one._replace(mean=one.mean + control.base[0]), arms)

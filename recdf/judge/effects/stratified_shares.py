@@ -38,12 +38,14 @@ class ScoreTest(NamedTuple):
         multiplier: Number | None = None,
     ) -> Effect:
         """Return the effect with the p-value and the interval of this variance."""
-        diff, se = found.diff, np.sqrt(self.constant)
+        diff = found.diff
+        se = np.sqrt(self.constant)
         quantile = multiplier
         if quantile is None:
             quantile = np.abs(t_quantile(found.df, alternative, confidence))
         q2 = np.square(quantile)
-        middle, wide = diff + q2 * self.linear / 2, 1 + q2 * self.square
+        middle = diff + q2 * self.linear / 2
+        wide = 1 + q2 * self.square
         root = np.sqrt(np.maximum(middle**2 - wide * (diff**2 - q2 * self.constant), 0.0))
         low, high = open_sided((middle - root) / wide, (middle + root) / wide, alternative)
         p = found.p_value if multiplier is not None else t_p_value(diff / se, found.df, alternative)

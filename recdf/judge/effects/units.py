@@ -137,7 +137,8 @@ class Units:
         cls, both: KnownMoments, metric: Linear, covariates: tuple[Linear, ...]
     ) -> Units:
         """Units of which the moments of both arms are known, and no values."""
-        n, no = both.n.astype(np.int64).tolist(), np.zeros(0, np.int64)
+        n = both.n.astype(np.int64).tolist()
+        no = np.zeros(0, np.int64)
         columns = [_NO_VALUES] * both.mean.shape[1]
         return cls(columns, metric, no, covariates, counted=(n[0], n[1]), known=both)
 
@@ -182,7 +183,8 @@ class Units:
         """Means of the columns above their base in each stratum, of both arms together."""
         if self.stratum is not None and self.cluster is not None:
             return self.strata.above
-        n, above = self.record.n[self.cells, None], self.record.above[self.cells]
+        n = self.record.n[self.cells, None]
+        above = self.record.above[self.cells]
         return np.asarray((n * above).sum(axis=0) / np.maximum(n.sum(axis=0), 1))
 
     @cached_property
@@ -190,7 +192,8 @@ class Units:
         """W_h: the share of each stratum in the denominators of both arms."""
         if self.n_strata == 1:
             return np.ones(1)
-        den, total = self.metric.den, self.record.n[self.cells].sum(axis=0)
+        den = self.metric.den
+        total = self.record.n[self.cells].sum(axis=0)
         if den is not None:
             total = total * (self.base + self.centres)[:, den]
         return np.asarray(total / max(float(total.sum()), np.finfo(float).tiny))
@@ -199,7 +202,8 @@ class Units:
     def whole(self) -> Units:
         """One row per unit, as if there were no strata and covariates."""
         at = [i for i in self.metric if i is not None]
-        columns, metric = [self.columns[i] for i in at], Linear(*range(len(at)))
+        columns = [self.columns[i] for i in at]
+        metric = Linear(*range(len(at)))
         plain = self.cluster is None and self.stratum is None and not self.covariates
         if plain and len(columns) == len(self.columns):
             return self
@@ -276,7 +280,8 @@ class Units:
     def scores(self, form: Floats, above: Floats, rows: Any = slice(None)) -> Floats:
         """z = Σ f·(x − mean x) of some rows, by the forms of their cells and the means above the
         base."""
-        cell, z = self.cell[rows], None
+        cell = self.cell[rows]
+        z = None
         for j in np.flatnonzero(form.any(axis=0)).tolist():
             part = self.columns[j][rows]
             part = part - self.base[j] if self.base[j] else part
@@ -316,7 +321,8 @@ class UnitValues:
     @classmethod
     def around_both(cls, units: Units, theta: Floats) -> UnitValues:
         """z around both arms, without what the covariates explain."""
-        above, weights = units.centres, np.array([units.weights] * 2)
+        above = units.centres
+        weights = np.array([units.weights] * 2)
         mean = units.base + above
         parts = [quantity(mean, one).form for one in (units.metric, *units.covariates)]
         form = parts[0] - sum((t * x for t, x in zip(theta, parts[1:], strict=True)), 0 * parts[0])
@@ -330,7 +336,8 @@ class UnitValues:
             one = replace(one, stratum=units.stratum, n_strata=units.n_strata)
         one = replace(one, columns=[values], metric=Linear(0), known=None)
         size = one.record.n[one.cells]
-        weights, n = size / size.sum(axis=1, keepdims=True), 2 * one.n_strata
+        weights = size / size.sum(axis=1, keepdims=True)
+        n = 2 * one.n_strata
         return cls(one, np.ones((n, 1)), np.tile(-one.base, (n, 1)), weights)
 
     def z(self, rows: Any = slice(None)) -> Floats:
@@ -368,7 +375,8 @@ class UnitValues:
 
     def farthest(self, k: int) -> Farthest:
         """Units among which are the k that are farthest from the mean of all."""
-        values, known = self.at() - self.centre, self.units.kept
+        values = self.at() - self.centre
+        known = self.units.kept
         far = np.abs(values)
         # In k blocks there are at least k units as far as the nearest of their farthest.
         ends = np.maximum.reduceat(far, np.arange(0, len(far), _NEAR)) if len(far) else far
@@ -397,6 +405,8 @@ class UnitValues:
         """A bound, in each cell, on how much z less the mean of all differs from form·x + constant,
         before a unit's share."""
         low, high = self.units.span
-        forms, constants = self.form - form, self.centres - constant
-        middle, half = (high + low) / 2, (high - low) / 2
+        forms = self.form - form
+        constants = self.centres - constant
+        middle = (high + low) / 2
+        half = (high - low) / 2
         return np.asarray(np.abs(forms) @ half + np.abs(forms @ middle + constants))

@@ -284,7 +284,8 @@ def called(function: Similarity, a: ndarray, b: ndarray) -> ndarray:
 
 def _numbers_of(series: Series, separator: str, one_hot: bool) -> tuple[ndarray, ndarray]:
     """Return one column as a matrix, and which of its rows are null."""
-    null, where = series.isna().to_numpy(dtype=bool), f"feature {series.name!r}"
+    null = series.isna().to_numpy(dtype=bool)
+    where = f"feature {series.name!r}"
     if (lists := lists_in(series, where)) is not None:
         kind = pd.api.types.infer_dtype(lists[1], skipna=True)
         if kind in ("integer", "floating", "mixed-integer-float", "boolean"):
@@ -437,11 +438,15 @@ class LogCodes:
         """Return, for pairs of item codes, users with both / √(users with the one · users with the
         other), or 0."""
         by_item = np.argsort(self.pairs[1], kind="stable")
-        users, n = self.pair_user[by_item], self.count("users")
-        start, both, n_users = offsets(n), np.zeros(len(one)), len(self.pairs[0])
+        users = self.pair_user[by_item]
+        n = self.count("users")
+        start = offsets(n)
+        both = np.zeros(len(one))
+        n_users = len(self.pairs[0])
         piece = np.cumsum(n[one] + n[two]) // sizes().paired_items
         for low, high in pairwise([*run_heads([piece]).tolist(), len(one)]):
-            a, b = one[low:high], two[low:high]
+            a = one[low:high]
+            b = two[low:high]
             both[low:high] = pair_within(users, start[a], n[a], users, start[b], n[b], n_users).n
         return both / np.sqrt(np.maximum(n[one] * n[two], 1))
 

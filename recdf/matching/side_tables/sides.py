@@ -113,7 +113,8 @@ def checked_items(
 
 def checked_lists(name: str, frame: DataFrame, options: Options, _: CheckedSides) -> CheckedSide:
     """Check recommended lists, with the columns of `pred`."""
-    alone, keys = options.updated(by=None), tuple(as_columns(options.user_col))
+    alone = options.updated(by=None)
+    keys = tuple(as_columns(options.user_col))
     table = read_pred(frame, order_source(frame, alone), alone, name)
     return CheckedSide(frame, table.item, options.item_col, table, keys)
 
@@ -147,7 +148,8 @@ def checked_pairs(
 
 def aspects_frame(data: Any, options: Options, name: str) -> DataFrame:
     """Return aspects as rows of (user, aspect, item)."""
-    user_cols, item_col = as_columns(options.user_col), options.item_col
+    user_cols = as_columns(options.user_col)
+    item_col = options.item_col
     if not isinstance(data, Mapping):
         return as_frame(data, name, user_cols, item_col)
     if len(user_cols) > 1:
@@ -172,7 +174,8 @@ def checked_features(name: str, data: Any, options: Options, checked: CheckedSid
     Without features= no column of `items` is a feature. To take all of them would compare items by
     price and by title.
     """
-    item_col, items = options.item_col, checked.get("items")
+    item_col = options.item_col
+    items = checked.get("items")
     names = as_columns(data) if isinstance(data, str | list | tuple) else [data]
     if callable(data) or all(isinstance(one, str) for one in names):
         if items is None:
@@ -187,9 +190,12 @@ def checked_features(name: str, data: Any, options: Options, checked: CheckedSid
             data = Series(list(data.values()), index=list(data))
         frame = data.to_frame("feature") if isinstance(data, Series) else data
         frame = frame if isinstance(frame, DataFrame) else as_frame(frame, name)
-        labels, where, role = frame.get(item_col), f"features[{item_col!r}]", name
+        labels = frame.get(item_col)
+        where = f"features[{item_col!r}]"
+        role = name
         if labels is None:  # a frame indexed by item; only here an index is read
-            labels, where = Series(frame.index, name=item_col), "features.index"
+            labels = Series(frame.index, name=item_col)
+            where = "features.index"
         else:
             labels = column(frame, item_col, name)
         ids = read_ids(labels, where)
@@ -338,14 +344,16 @@ def aspects_codes(sides: Sides, table: str) -> Callable[..., Aspects]:
             raise DataError(f"{table}[{name!r}] has {(aspect < 0).sum():,} null values")
         user, list_user = sides.users[table]
         assert not isinstance(list_user, IdTypeError)
-        n_items, n_aspects = sides.n_items, max(len(labels), 1)
+        n_items = sides.n_items
+        n_aspects = max(len(labels), 1)
         user = np.zeros(len(aspect), np.int64) if user is None else user.astype(np.int64)
         pairs = np.stack([user * n_items + item, aspect])
         key, aspect = np.unique(pairs, axis=1) if len(aspect) else np.zeros((2, 0), np.int64)
         last = -1 if list_user is None else list_user.max(initial=-1)
         n_users = int(max(user.max(initial=0), last)) + 1
         own = pd.unique(key // n_items * n_aspects + aspect) // n_aspects
-        n_of_user, named = np.bincount(own, minlength=n_users), Series(labels, name=name)
+        n_of_user = np.bincount(own, minlength=n_users)
+        named = Series(labels, name=name)
         return Aspects(key, aspect, n_aspects, list_user, n_of_user, n_items, named)
 
     return aspects

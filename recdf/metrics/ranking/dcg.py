@@ -84,7 +84,8 @@ def sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
     if head == k:
         return first
     shift = 1 if kind == "log" else 0  # disc(i) = ln b / ln(i + shift)
-    low, high = float(head + 1 + shift), float(k + shift)
+    low = float(head + 1 + shift)
+    high = float(k + shift)
     ends = (1 / math.log(low) + 1 / math.log(high)) / 2
     slopes = (1 / (low * math.log(low) ** 2) - 1 / (high * math.log(high) ** 2)) / 12
     # The integral of 1 / ln x by Gauss and Legendre, in u = ln x.
@@ -175,7 +176,8 @@ def _mean_ndcg(
     """Mean of DCG/IDCG of the whole list at several ranks: those of its hits, or those where the
     ideal gain falls."""
     whole, hits, n, true = lists.whole, lists.whole.hits, lists.n_true, lists.matched.true_lists
-    discounted, ideal = _discounted(hits, gain, discount, log_base), true.ideal
+    discounted = _discounted(hits, gain, discount, log_base)
+    ideal = true.ideal
     best = running(np.add, ideal.rank, _discounted(ideal, gain, discount, log_base))
     end = np.cumsum(true.n_relevant)
     place = lists.matched.of_true(end - true.n_relevant) - 1  # of rank 0 in the ideal list
@@ -382,8 +384,11 @@ def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> ndarray:
     ----------
     {gain}
     """
-    whole, n, true = lists.whole, lists.n_true, lists.matched.true_lists
-    hits, values = whole.hits, gain_values(gain, whole.hits.gain)
+    whole = lists.whole
+    n = lists.n_true
+    true = lists.matched.true_lists
+    hits = whole.hits
+    values = gain_values(gain, whole.hits.gain)
     possible = running(np.add, true.ideal.rank, np.maximum(gain_values(gain, true.ideal.gain), 1.0))
     place = lists.matched.of_true(np.cumsum(true.n_relevant) - true.n_relevant) - 1
     n_best = np.minimum(hits.rank, n[hits.list])

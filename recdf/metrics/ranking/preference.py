@@ -52,7 +52,8 @@ def tied_ranks(lists: Lists, hits: Hits) -> tuple[ndarray, ndarray]:
     level = lists.matched.tie_level
     if level is None:
         return hits.rank, hits.rank
-    own, begin = level[hits.place], lists.matched.start[hits.list]
+    own = level[hits.place]
+    begin = lists.matched.start[hits.list]
     bottom = np.searchsorted(level, own, side="right") - begin
     return np.searchsorted(level, own, side="left") - begin + 1, np.minimum(
         bottom, lists.n_shown[hits.list]
@@ -112,10 +113,13 @@ def auc(
     >>> rd.auc({"u": ["a", "b"]}, {"u": ["a", "x", "b", "y"]}, k=4)
     0.75
     """
-    positives, negatives = lists.n_hits, lists.n_shown - lists.n_hits
-    misses, unshown = negatives, np.zeros(len(lists))
+    positives = lists.n_hits
+    negatives = lists.n_shown - lists.n_hits
+    misses = negatives
+    unshown = np.zeros(len(lists))
     if within == "catalogue":
-        positives, negatives = lists.n_true, lists.n_candidates - lists.n_true
+        positives = lists.n_true
+        negatives = lists.n_candidates - lists.n_true
         unshown = positives - lists.n_hits
     lost = LOST["half" if tied == "ranked" else tied]
     if max_fpr is None:
@@ -125,7 +129,8 @@ def auc(
             + unshown * (negatives - misses) * (1 - lost)
         )
     else:
-        limit, hits = max_fpr * negatives, lists.hits
+        limit = max_fpr * negatives
+        hits = lists.hits
         area = _area_upto(limit[hits.list], *_misses_beside(lists, hits, tied), lost)
         below = lists.sum(area) + unshown * _area_upto(limit, misses, negatives - misses, lost)
     share = positives / np.maximum(positives + negatives, 1) if one_class == "share" else np.nan
@@ -184,7 +189,8 @@ Insufficient = Literal["ignore", "exclude", "raise"]
 def _area_of_first_misses(lists: Lists, n_hits: float, n_best: Any, insufficient: str) -> ndarray:
     """Area over the first k misses and the first hits; lists that end before their k-th miss and
     before all relevant items are settled."""
-    whole, hits = lists.whole, lists.whole.hits
+    whole = lists.whole
+    hits = lists.whole.hits
     below = lists.k - np.minimum(hits.rank - hits.number, lists.k)
     area = lists.sum(np.where(hits.number <= n_hits, below, 0), hits)
     short = (whole.n_shown - whole.n_hits < lists.k) & (whole.n_hits < lists.n_true)
@@ -295,10 +301,8 @@ def bpref(lists: Lists) -> ndarray:
     judged = lists.judged
     relevant = judged.gain > 0
     others_above = judged.number[relevant] - lists.hits.number
-    relevant_of, others_of = (
-        lists.n_true[lists.hits.list],
-        (lists.n_judged - lists.n_true)[lists.hits.list],
-    )
+    relevant_of = lists.n_true[lists.hits.list]
+    others_of = (lists.n_judged - lists.n_true)[lists.hits.list]
     lost = ratio(np.minimum(others_above, relevant_of), np.minimum(relevant_of, others_of))
     return ratio(lists.sum(1 - np.where(others_above > 0, lost, 0.0)), lists.n_true)
 
@@ -365,9 +369,12 @@ def pair_accuracy(
                 f'⟦tied={tied!r}⟧ is of scores, and ⟦within="judged"⟧ goes by ranks; leave one of '
                 "them out"
             )
-        true, judged = lists.matched.true_lists, lists.judged
-        length, start = lists.n_judged, lists.matched.of_true(true.start[:-1])
-        of, rows = run_of(length), spans(start, length)
+        true = lists.matched.true_lists
+        judged = lists.judged
+        length = lists.n_judged
+        start = lists.matched.of_true(true.start[:-1])
+        of = run_of(length)
+        rows = spans(start, length)
         gains = (true.gain > 0 if gain == "binary" else true.gain)[rows]
         rank = np.full(len(rows), np.inf)
         rank[(np.cumsum(length) - length - start)[judged.list] + judged.true_place] = judged.rank
@@ -376,8 +383,10 @@ def pair_accuracy(
         counts = _earlier_pairs(of[order], gains[order])
         right, possible = (np.bincount(of[order], one, len(lists)) for one in counts)
         return quotient(right, possible, pooled)
-    n_hits, misses = lists.n_hits, lists.n_shown - lists.n_hits
-    right, possible = n_hits * misses - misses_before(lists, tied), n_hits * misses
+    n_hits = lists.n_hits
+    misses = lists.n_shown - lists.n_hits
+    right = n_hits * misses - misses_before(lists, tied)
+    possible = n_hits * misses
     if gain == "linear" and not lists.matched.true_lists.constant_gain:
         pairs = lists.whole.once(_of_hits)
         wrong, equal, unequal = (one[lists.whole.hits.rank <= lists.k] for one in pairs)
@@ -392,7 +401,8 @@ def _of_hits(lists: Lists) -> tuple[ndarray, ndarray, ndarray]:
     hits = lists.hits
     wrong, unequal = _earlier_pairs(hits.list, -hits.gain)
     first, last = tied_runs(lists, hits)
-    several, equal = np.flatnonzero(first < last), np.zeros_like(wrong)
+    several = np.flatnonzero(first < last)
+    equal = np.zeros_like(wrong)
     wrong_tied, equal[several] = _earlier_pairs(first[several], -hits.gain[several])
     wrong[several] -= wrong_tied
     return wrong, equal, unequal
@@ -456,7 +466,8 @@ def percentile_rank(
     ... ).__round__(4)
     0.3
     """
-    whole, n = lists.whole, lists.n_candidates
+    whole = lists.whole
+    n = lists.n_candidates
     lacking = ((lists.n_pred - 1) / n + 1) / 2 if unshown == "middle" else 1.0
     total = whole.sum(whole.hits.rank - 1) / n + (lists.n_true - whole.n_hits) * lacking
     return quotient(np.where(lists.n_true > 0, total, 0.0), lists.n_true, pooled)
