@@ -74,7 +74,8 @@ from ..decide.sample_ratio import (
 )
 from ..samples import Settings, covariate_specs, read_metrics, subset, which_tests
 from .arms_of_users import UsersInRows
-from .summed_users import ArmsInCells, Specs, SummedArms, clusters_in_parts, labels_in_memory
+from .summed_clusters import clusters_in_parts
+from .summed_users import ArmsInCells, Specs, SummedArms, labels_in_memory
 from .two_sample import VARIANT_RESULT_COLUMNS, measured_means, no_share
 
 
