@@ -527,8 +527,10 @@ def not_used(covariate: Sample, both: ArmRows, data: ExperimentRows) -> str:
     if unequal(covariate.missing, both, data):
         return "unequal_covariate_missing"
     # New users have no past: a ratio over nothing explains nothing.
-    den = covariate.den
-    return "" if den is None or all(one.any() for one in both.split(den)) else "no_covariate"
+    if covariate.den is None:
+        return ""
+    known = both.split(np.where(covariate.missing, 0.0, covariate.den))
+    return "" if all(one.any() for one in known) else "no_covariate"
 
 
 def units_of(sample: Sample, both: ArmRows, **more: Any) -> Units:

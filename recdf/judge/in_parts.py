@@ -521,7 +521,7 @@ class SummedUsers:
         fill = np.clip(fill, low, high)
         summing = Summing(columns, ratios, labels, user, known, fill, grid, ways, middles)
         summing = summing.knowing(parts.sample)
-        found = parts.run(summing, [*labels, *columns, *filter(None, [user])])
+        found = parts.run(summing, [*dict.fromkeys([*labels, *columns, *filter(None, [user])])])
         if any(one is None for one in found):
             raise RowsNeeded
         some = [one for one in found if one is not None and one.labels]
@@ -566,7 +566,7 @@ class SummedUsers:
     ) -> list[Floats]:
         """What the variance of each regression needs, from another pass."""
         one = self.summing
-        names = [*self.summing.labels, *self.summing.columns]
+        names = [*dict.fromkeys([*one.labels, *one.columns])]
         found = parts.run(Spreads(one, self.cells, of_cells, sizes), names)
         if any(part is None for part in found):
             raise RowsNeeded

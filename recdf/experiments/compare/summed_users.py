@@ -333,9 +333,17 @@ class SummedArms(ArmsInCells):
     def usable(
         self, tested: Sequence[MetricColumns], pair: Codes, parts: Any = True
     ) -> list[MetricColumns]:
-        """Those that are not missing more often in one arm, of users in some parts."""
+        """Those that are not missing more often in one arm, of users in some parts; `RowsNeeded`
+        where an arm has nothing to count of one."""
         every = np.ones(len(self.kinds), bool) & parts
         of = self.count(every, pair)
+        for x in tested:
+            known = pair[..., every & ~self.missing(x)].reshape(2, -1)
+            if (
+                x[1] is not None
+                and self.users.record.cells(known).mean[:, self.at[x[1]]].min() <= 0
+            ):
+                raise RowsNeeded
         return [
             x for x in tested if not self.differs(self.count(every & self.missing(x), pair), of)
         ]
@@ -509,7 +517,7 @@ class SummedArms(ArmsInCells):
     def in_cells(self, metric: int, pair: Codes) -> InCells:
         """Both arms of a metric, without users who have no value."""
         (name, one), way = [*self.specs.items()][metric], self.users.ways[metric]
-        there = ~self.missing(one)
+        there = ~self.missing(one) & (self.users.record.n[pair].sum(axis=(0, 1)) > 0)
         given = self.covariates.get(name, ())
         used = self.usable(given, pair, there)
         cells = pair[..., there]

@@ -16,7 +16,7 @@ from ...errors import OptionError
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
 from ...judge.users import ArmRows, ExperimentRows
-from ...stats.arms import Sample, linearise
+from ...stats.arms import MEAN_ROUNDING, Sample, linearise
 from ...stats.numbers import normal_quantile, undefined_is_nan
 from ...stats.resampling import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
@@ -90,7 +90,12 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
             one, present = sum_by(one, cell)
             arm = present % n % 2
             stratum = None if stratum is None else present % n // 2
-        values = one.num if one.den is None else linearise(one.num, one.den)[1]
+        values = one.num
+        if one.den is not None:
+            values = linearise(one.num, one.den)[1]
+            # A constant ratio, such as a covariate times the weights, leaves rounding.
+            size = np.abs(one.num).max() / one.den.mean()
+            values = values * (np.sqrt(np.square(values).mean()) > MEAN_ROUNDING * size)
         values = values - values[:1].sum()  # sums of huge values would lose their digits
         columns[i] = values / (np.ptp(values) or 1.0)  # a regression would lose small columns
     if not columns or np.bincount(arm, minlength=2).min() < 2:

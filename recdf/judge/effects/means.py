@@ -267,7 +267,7 @@ def _regression(units: Units, raw: tuple[Arm, Arm]) -> MeanEffect:
     whole = Fit.of(units.strata, np.arange(units.n_strata), control.columns)  # of both arms
     form = np.zeros((2 * units.n_strata, len(units.columns)))
     form[:, units.metric.num] = 1
-    form[:, control.columns[1:]] = -whole.slopes @ whole.root
+    form[:, control.columns[1:]] -= whole.slopes @ whole.root
     size = units.record.n[units.cells]
     above = np.tile(units.centres, (2, 1))
     weights = size / size.sum(axis=1, keepdims=True)

@@ -205,7 +205,7 @@ class Units:
         columns = [self.columns[i] for i in at]
         metric = Linear(*range(len(at)))
         plain = self.cluster is None and self.stratum is None and not self.covariates
-        if plain and len(columns) == len(self.columns):
+        if plain and at == [*range(len(self.columns))]:
             return self
         if self.cluster is None:
             record = self.record.cells(self.cells).columns(at)
