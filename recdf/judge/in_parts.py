@@ -466,6 +466,7 @@ class SummedUsers:
     cubes: Mapping[int, Cubes]
     far: list[Far]
     ways: list[FarForm]
+    way_of: Mapping[tuple[Any, ...], int]
     past: list[int]
     summing: Summing
 
@@ -478,10 +479,11 @@ class SummedUsers:
         labels: list[str],
         user: str | None,
         beside: Sequence[str] = (),
-        known_forms: Sequence[Mapping[Label, CellForm]] | None = None,
+        known_forms: Mapping[tuple[Any, ...], Mapping[Label, CellForm]] | None = None,
     ) -> SummedUsers:
         """Add up all users; an id in several rows raises. The first rows, or an earlier pass, say
-        what is far from the mean. Columns `beside` the metrics are tested as covariates are."""
+        what is far from the mean: `known_forms` of each metric, control and treatment. Columns
+        `beside` the metrics are tested as covariates are."""
         sample, null = floats_of(parts.sample, columns, np.zeros(len(columns)))
         fill = np.array([one.mean() for one in sample])
         if null is not None:  # a null is the mean of the others
@@ -503,9 +505,10 @@ class SummedUsers:
         grid = Grid.of(low, high, parts.n)
         first = Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1, known, grid)
         ways = [FarForm.of(*one, first) for one in metrics]
-        if known_forms is not None:
-            every = zip(ways, known_forms, strict=True)
-            ways = [way._replace(of_cells=of_cells) for way, of_cells in every]
+        way_of = {}
+        for pair, of_cells in (known_forms or {}).items():
+            way_of[pair] = len(ways)
+            ways.append(ways[pair[0]]._replace(of_cells=of_cells))
         past = sorted(
             {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
             | set(map(columns.index, beside))
@@ -559,7 +562,7 @@ class SummedUsers:
         of_middles = zip(cubed, middles, cubes, strict=True)
         third = {i: Cubes(middle, sums) for i, (_, middle), sums in of_middles}
         record = Aggregates(summing.grid, sums, low, high)
-        return cls(frame, [*place], record, empty, third, far, ways, past, summing)
+        return cls(frame, [*place], record, empty, third, far, ways, way_of, past, summing)
 
     def spreads(
         self, parts: UserParts, of_cells: Mapping[int, list[Regressed]], sizes: list[int]
@@ -603,8 +606,10 @@ class SummedUsers:
         `constants` (parts, columns) has what takes the place of nulls, and further columns of zeros
         and ones.
         """
-        way = self.ways[metric]
-        far = self.far[metric]
+        variants = (self.cells[one.min()][-1] for one in pair)
+        which = self.way_of.get((metric, *variants), metric)
+        way = self.ways[which]
+        far = self.far[which]
         n_strata = pair.shape[1]
         cells = pair.reshape(2 * n_strata, -1)
         record = self.known(cells, way.columns, constants)
@@ -633,10 +638,8 @@ class SummedUsers:
                 moved = np.nan_to_num(constants - np.pad(self.summing.fill[way.columns], (0, new)))
                 bound += np.where(bound > 0, np.abs(forms) @ np.abs(moved).T, 0)
         if exact:
-            if [len(one.wide) for one in exact] != [record.mean.shape[1]] * len(first):
-                raise RowsNeeded  # such as those of another pair, which lack other covariates
             forms, of_labels = (np.array([one[i] for one in exact]) for i in (2, 3))
-        cubes = self.cubes_of(metric, cells, constants)
+        cubes = self.cubes_of(which, cells, constants)
         kept = FarRows(far.count[mine], bound.max(axis=1), forms, of_labels, empty, cubes)
         return Units(
             [*rows.T],

@@ -544,6 +544,30 @@ def test_nulls_are_left_out_in_strata_of_time(parts, no_rows, tmp_path):
     assert found["remarks"].str.contains("unequal_missing").tolist() == [True, False, False, False]
 
 
+ODD = {
+    "gaps in one segment": {"covariates": {"revenue": "gaps"}, "by": "segment"},
+    "gaps in a third variant": {"covariates": {"revenue": "others"}},
+    "the metric itself in strata": {"covariates": {"hit": ["hit", "before"]}, "strata": "week"},
+    "a constant beside weights": {"covariates": ["constant", "before"], "weight_col": "weight"},
+    "zeros and ones beside a covariate": {"covariates": {"hit": "constant_but_few"}},
+    "a covariate that nobody has": {"covariates": {"ctr": [("nothing", "views_before"), "before"]}},
+    "a label as covariate": {"covariates": {"revenue": "week"}, "strata": "week"},
+    "a label as metric": {"metrics": {"week": "week", "hit": "hit"}, "by": "week"},
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("given", ODD.values(), ids=ODD)
+def test_odd_covariates_are_those_of_the_rows(given, parts, tmp_path):
+    users = some_users((0.4, 0.35, 0.25), MANY)
+    few = users["user_id"] % 7 == 0
+    users["gaps"] = users["before"].mask(few & (users["segment"] == "x"))
+    users["others"] = users["before"].mask(few & (users["variant"] == "C"))
+    users["constant_but_few"] = users["user_id"] * 7 % 11 / 100
+    users["nothing"] = np.nan
+    same(written(users, tmp_path), users, **given)
+
+
 @pytest.mark.long
 def test_a_user_who_has_neither_part_of_a_ratio_is_no_empty_one(parts, tmp_path):
     users = some_users()

@@ -464,9 +464,10 @@ class SummedArms(ArmsInCells):
             for cells in self.cells:
                 yield metric, self.in_cells(metric, cells[list(pair)])
 
-    def far_forms(self, control: OneLabel) -> list[dict[Label, CellForm]]:
-        """How far each unit is from the mean, in each cell of every metric."""
-        found: list[dict[Label, CellForm]] = [{} for _ in self.specs]
+    def far_forms(self, control: OneLabel) -> dict[tuple[Any, ...], dict[Label, CellForm]]:
+        """How far each unit is from the mean, in each cell of every metric, control and
+        treatment."""
+        found: dict[tuple[Any, ...], dict[Label, CellForm]] = {}
         for metric, of in self.each(control):
             if no_estimate(of.units):
                 raise RowsNeeded
@@ -475,6 +476,8 @@ class SummedArms(ArmsInCells):
             constants = of.constants
             if constants is None:
                 constants = np.full((of.cells.shape[2], n_columns), np.nan)
+            variants = (self.users.cells[one.min()][-1] for one in of.cells)
+            forms = found.setdefault((metric, *variants), {})
             arms = of.cells.reshape(len(values.form), -1)
             own = zip(arms, values.form, values.centres, strict=True)
             for cells, form, centre in own:
@@ -483,7 +486,7 @@ class SummedArms(ArmsInCells):
                         rest = np.where(np.isnan(constant), form, 0)[:n_columns]
                         at = float(centre + form @ np.nan_to_num(constant))
                         label = self.users.cells[cell]
-                        found[metric][label] = CellForm(rest, at, form, centre)
+                        forms[label] = CellForm(rest, at, form, centre)
         return found
 
     def regressions(self, parts: UserParts, control: OneLabel) -> dict[tuple[int, ...], Floats]:
