@@ -181,6 +181,10 @@ def test_a_covariate_measured_after_the_exposure_is_named(rng):
         compare(data, covariates="pre", covariate_time_col="measured_at")
     with pytest.raises(OptionError, match="cannot be compared"):
         compare(data.assign(measured_at=1), **options)
+    texts = data.assign(exposed_at="2026-09-30", measured_at="2026-10-02")
+    assert "covariate_after" in compare(texts, **options)["remarks"]
+    with pytest.raises(OptionError, match="cannot be compared"):  # "1" is before "9"
+        compare(data.assign(exposed_at="9/30/2026", measured_at="10/02/2026"), **options)
 
 
 @pytest.mark.long

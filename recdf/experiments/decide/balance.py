@@ -211,10 +211,12 @@ def in_time(
             )
         require(data, "data", [name, time_col])
         try:
-            late = (data[name] > data[time_col]).to_numpy(bool, na_value=False)
+            measured, assigned = (_as_times(data[one]) for one in (name, time_col))
+            late = (measured > assigned).to_numpy(bool, na_value=False)
         except TypeError:
             raise OptionError(
-                f"data[{name!r}] and data[{time_col!r}] cannot be compared; bring both to one form"
+                f"data[{name!r}] and data[{time_col!r}] cannot be compared; bring both to one "
+                "form, such as dates or the numbers of weeks"
             ) from None
         where = np.bincount(rows.group, late, len(rows.groups)) > 0
         found.insert(0, Difference("covariate_after", name, where))
@@ -310,6 +312,16 @@ def _as_dates(values: pd.Series) -> pd.Series | None:
         return None  # dates beside numbers
     dates = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
     return dates if dates.notna().sum() == len(known) else None
+
+
+def _as_times(values: pd.Series) -> pd.Series:
+    """Times that can be compared. Texts are so as dates: the order of other texts is none of
+    times."""
+    if pd.api.types.infer_dtype(values) != "string":
+        return values
+    if (dates := _as_dates(values)) is None:
+        raise TypeError
+    return dates
 
 
 def _refines(times: pd.Series | None, stratum: Codes) -> bool:
