@@ -299,7 +299,7 @@ class Summing:
         values: list[list[Any]] = [[0]]
         code = None
         if null is not None:
-            kinds, code = np.unique(null, return_inverse=True)
+            code, kinds = pd.factorize(null)
             values = [kinds.tolist()]
         for name in self.labels:
             column = batch.column(name)
