@@ -42,8 +42,8 @@ _EQUAL_ARMS = 0.02
 
 
 class CellForm(NamedTuple):
-    """v = f·x + constant in a cell where some columns are constant; `wide` and `centre` are f and
-    the constant of all columns, such as units have them."""
+    """v = f·x + constant of the columns that vary in a cell. `wide` and `centre` are f and the
+    constant of all columns, as the units have them."""
 
     form: Floats
     constant: float
@@ -421,7 +421,8 @@ class Regressed(NamedTuple):
 
 @dataclass(frozen=True)
 class Spreads:
-    """Adds up what the variances of regressions need, at `n_places`, by what each cell needs."""
+    """Adds up what the variances of regressions need, by the regressions that each cell is a part
+    of. The sums of each place are a square matrix of this size."""
 
     summing: Summing
     cells: list[Label]
@@ -516,7 +517,7 @@ class SummedUsers:
         past = past if len(past) <= _MOST_CUBED else []
         share = np.array(parts.sample.column(labels[-1]).value_counts().field("counts"))
         uneven = np.ptp(share) > _EQUAL_ARMS * share.sum()
-        # Arms may be of different sizes in a stratum, where they are of the same in all.
+        # Arms that are equal over all strata may still be unequal in one of them.
         cubed = {i: one.columns for i, one in enumerate(ways) if uneven}
         cubed |= {-1: past} if uneven or (past and len(labels) > 1) else {}
         middles = [(at, fill[at]) for at in cubed.values()]

@@ -209,8 +209,8 @@ def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
 
 
 # Ends of the names of products with the weight. Where it is 0, a numerator is null and a
-# denominator 0, whatever numbers they are; a covariate is known or null as ever, and so is the
-# weight of those who have it.
+# denominator 0, whatever numbers they are. A covariate stays known or null, and a copy of the
+# weight is null where the covariate is.
 _NUM, _DEN, _PAST, _OWN = "\0num", "\0den", "\0past", "\0weight"
 
 
@@ -333,8 +333,8 @@ class SummedArms(ArmsInCells):
     def usable(
         self, tested: Sequence[MetricColumns], pair: Codes, parts: Any = True
     ) -> list[MetricColumns]:
-        """Those that are not missing more often in one arm, of users in some parts; `RowsNeeded`
-        where an arm has nothing to count of one."""
+        """Those that are not missing more often in one arm, among the users of some parts;
+        `RowsNeeded` where the denominators of one are all 0 in an arm."""
         every = np.ones(len(self.kinds), bool) & parts
         of = self.count(every, pair)
         for x in tested:

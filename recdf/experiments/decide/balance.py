@@ -315,8 +315,8 @@ def _as_dates(values: pd.Series) -> pd.Series | None:
 
 
 def _as_times(values: pd.Series) -> pd.Series:
-    """Times that can be compared. Texts are so as dates: the order of other texts is none of
-    times."""
+    """Return times that can be compared. Texts are read as dates, since the order of other texts is
+    not that of time; other texts raise a TypeError."""
     if pd.api.types.infer_dtype(values) != "string":
         return values
     if (dates := _as_dates(values)) is None:

@@ -72,8 +72,8 @@ class Cubes(NamedTuple):
     sums: Floats
 
     def with_constants(self, values: Floats) -> Cubes:
-        """Those of columns of which some have one value in all units of a cell, as those of
-        `Aggregates`."""
+        """The same where some columns have one value in all units of a cell, as in
+        `Aggregates.with_constants`."""
         new = values.shape[1] - len(self.middle)
         middle = np.append(self.middle, np.zeros(new))
         sums = np.pad(self.sums, [(0, 0), *[(0, new)] * 3])
@@ -164,7 +164,8 @@ class Units:
 
     @cached_property
     def base(self) -> Floats:
-        """What the means of the columns are told above, which keeps the digits of huge ones."""
+        """A number near each column. Means are counted from it, so that huge ones keep their
+        digits."""
         record = self.record
         return record.grid.base if isinstance(record, Aggregates) else np.zeros(len(self.columns))
 
@@ -397,7 +398,7 @@ class UnitValues:
 
     @cached_property
     def centres(self) -> Floats:
-        """What is added to f·x of the units of each cell, so that it is 0 at the mean of all."""
+        """The constant that is added to f·x in each cell, so that the mean of all units is 0."""
         centre = self.centre / np.maximum(self.shares, np.finfo(float).tiny)
         return np.asarray(-(self.form * (self.units.base + self.above)).sum(axis=1) - centre)
 
