@@ -92,7 +92,6 @@ def calls(names):
         "curve": (rd.plot.curve, (result, "ndcg"), {}),
         "tradeoff": (rd.plot.tradeoff, (result,), {}),
         "users": (rd.plot.users, (result, "ndcg@10"), {}),
-        "performance": (rd.plot.performance, (result, "ndcg@10"), {}),
         "exposure": (rd.plot.exposure, (exposed,), {}),
         "longtail": (rd.plot.longtail, (exposed, true), {}),
         "position": (

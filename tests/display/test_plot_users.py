@@ -12,8 +12,12 @@ def test_users_is_the_share_at_or_below_each_value(result):
     data = rd.plot.users.data(result, "ndcg@10")
     for model, rows in data.groupby("model"):
         values = result.per_user.loc[result.per_user["model"] == model, "ndcg@10"].dropna().tolist()
+        reach = math.sqrt(math.log(2 / 0.05) / (2 * len(values)))
         for row in rows.itertuples():
             assert row.share == sum(value <= row.value for value in values) / len(values)
+            assert row.ci_low == pytest.approx(max(row.share - reach, 0))
+            assert row.ci_high == pytest.approx(min(row.share + reach, 1))
+            assert row.n == len(values)
         assert rows["share"].iloc[-1] == 1
 
 
@@ -50,29 +54,12 @@ def test_winners_are_the_same_in_another_unit_of_money():
     assert counts[0] == counts[1] == counts[2]
 
 
-def test_performance_is_the_share_that_reaches_each_value(result):
-    data = rd.plot.performance.data(result, "ndcg@10")
-    for model, rows in data.groupby("model"):
-        values = result.per_user.loc[result.per_user["model"] == model, "ndcg@10"].dropna().tolist()
-        reach = math.sqrt(math.log(2 / 0.05) / (2 * len(values)))
-        for row in rows.itertuples():
-            assert row.share == pytest.approx(
-                sum(value >= row.value for value in values) / len(values)
-            )
-            assert row.ci_low == pytest.approx(max(row.share - reach, 0))
-            assert row.ci_high == pytest.approx(min(row.share + reach, 1))
-    ranks = rd.plot.performance.data(
-        result, "first_rank@10"
-    )  # smaller is better: the share with at most a value
-    assert (ranks.groupby("model")["share"].last() == 1).all()
-
-
-def test_the_band_of_a_performance_profile_counts_users_and_not_lists():
+def test_the_band_of_shares_counts_users_and_not_lists():
     true = pd.DataFrame({"user_id": [1, 1, 1, 2], "day": [1, 2, 3, 1], "item_id": 5})
     result = rd.evaluate(
         true, true.assign(model="m"), "ndcg@1", by="model", user_col=["user_id", "day"]
     )
-    data = rd.plot.performance.data(result, "ndcg@1")
+    data = rd.plot.users.data(result, "ndcg@1")
     effective = (3 + 1) ** 2 / (3**2 + 1**2)
     assert data["ci_low"].iloc[0] == max(0, 1 - math.sqrt(math.log(2 / 0.05) / (2 * effective)))
     assert data["n"].iloc[0] == 4

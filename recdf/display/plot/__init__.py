@@ -5,7 +5,7 @@
 
 from .diagnosed import exposure, history, longtail, position, proxy_metrics
 from .effects import forest, gate, over_time
-from .models import curve, performance, tradeoff, users, winners
+from .models import curve, tradeoff, users, winners
 from .shades import heat, lists, pairs
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "longtail",
     "over_time",
     "pairs",
-    "performance",
     "position",
     "proxy_metrics",
     "tradeoff",

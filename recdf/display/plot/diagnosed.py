@@ -15,18 +15,17 @@ from ...diagnostics.history import History
 from ...errors import DataError, OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
-from ...judge.choices import Columns
 from ...tables.cells import amount, columns_before, estimated
 from ..given_tables import chosen, count_text, labels, need, need_history, picked
 from .picture import Frame, Picture, Steps
 from .style import (
     COLOURS,
     MUTED,
-    REST,
     Axes,
     ModelLook,
     best_first,
     by_model,
+    of_few_or_best,
     spoken,
 )
 
@@ -49,12 +48,7 @@ def _shown(exposure_table: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
 
 
 @Picture
-def exposure(
-    exposure_table: pd.DataFrame,
-    *,
-    highlight: Columns | None = None,
-    ax: Axes | None = None,
-) -> Steps:
+def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Steps:
     """Draw how evenly impressions fall on items: the Lorenz curve of every model, with its Gini
     index.
 
@@ -63,7 +57,6 @@ def exposure(
     exposure_table : DataFrame
         What `rd.diagnostics.exposure_table` returned. With `items=`, items that are never shown
         count.
-    {highlight}
     {ax_returns_raises}
     ColumnError, DataError
         If the frame is not an exposure table, or nothing is shown.
@@ -102,7 +95,7 @@ def exposure(
     yield data
 
     frame = Frame(ax)
-    first = best_first(pd.Series(ginis), "smaller", highlight)
+    first = best_first(pd.Series(ginis), "smaller")
     frame.suffix = {model: f"Gini {gini:.3f}" for model, gini in ginis.items()}
     frame.lines(data, "share_of_items", "share_of_impressions", first, every=6)
     frame.reference([0, 1], [0, 1], "every item equally often", (0, (2, 2)))
@@ -122,7 +115,6 @@ def longtail(
     exposure_table: pd.DataFrame,
     log: Any,
     *,
-    highlight: Columns | None = None,
     ax: Axes | None = None,
 ) -> Steps:
     """Draw the share of impressions that goes to popular and to rare items, beside their share in
@@ -135,9 +127,6 @@ def longtail(
     log : DataFrame
         Past interactions with the item column of the exposure table: an item's popularity is its
         number of rows.
-    highlight : str or list of str, optional
-        Models that keep a colour of their own where there are more than eight; all others are grey
-        then.
     {ax_returns_raises}
     ColumnError, OptionError, DataError
         If a column is missing, or the log is empty.
@@ -182,49 +171,33 @@ def longtail(
     yield data
 
     frame = Frame(ax)
-    first = best_first(pd.Series(0.0, [*shown]), "smaller", highlight)
-    parts = by_model(data[data["model"] != LOG], first)
-    parts.append((LOG, data[data["model"] == LOG], ModelLook(frame.tone(0.5), "|", "-")))
-    few = all(look is not REST for _, _, look in parts)
-    for i, (model, rows, look) in enumerate(parts):
-        # The marks of a band stand below each other; those of many models lie on one line.
-        step = few * (i - (len(parts) - 1) / 2) * 0.7 / len(parts)
-        shares = zip(names, rows["share"], strict=True)
-        words = [f"{model}, {band}: {estimated(share, sign='%')}" for band, share in shares]
-        frame.line(
-            rows["share"],
-            np.arange(len(names)) + step,
-            look,
-            words,
-            model,
-            markersize=14 if model == LOG else 7,
-            linestyle="none",
-        )
-    frame.tick_names(frame.ax.yaxis, names)
-    frame.ax.set_ylim(len(names) - 0.5, -0.5)
+    cells = data[["model", "band", "share"]].itertuples(index=False)
+    said = [f"{model}, {one}: {estimated(share, sign='%')}" for model, one, share in cells]
+    data = data.assign(at=data["band"].map(names.index), said=said, band=False)
+    of_log = data[data["model"] == LOG]
+    first = best_first(pd.Series(0.0, [*shown]), "smaller")
+    frame.lines(data.drop(of_log.index), "at", "share", first)
+    frame.reference(of_log["at"], of_log["share"], LOG, "--")
+    frame.tick_names(frame.ax.xaxis, names)
+    frame.ax.set_ylim(bottom=0)
     yield frame.finish(
         "Popular items and the long tail",
-        "share of impressions",
         "items by popularity in the log",
-        f"{amount(len(past), 'item')} in the log; grey: share of the past interactions",
-        shares="x",
+        "share of impressions",
+        f"{amount(len(past), 'item')} in the log; dashed: share of the past interactions",
+        shares="y",
     )
 
 
 @Picture
-def position(
-    position_table: pd.DataFrame,
-    *,
-    highlight: Columns | None = None,
-    ax: Axes | None = None,
-) -> Steps:
+def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Steps:
     """Draw the hit rate at every rank, with intervals, models side by side.
 
     Parameters
     ----------
     position_table : DataFrame
-        What `rd.diagnostics.position_table` returned.
-    {highlight}
+        What `rd.diagnostics.position_table` returned. Beyond four models, only the one that is
+        best at the first rank has a band.
     {ax_returns_raises}
     ColumnError
         If the frame is not a position table.
@@ -253,26 +226,17 @@ def position(
 
     tops = data[data["rank"] == data["rank"].min()].set_index("model")["hit_rate"]
     frame = Frame(ax)
-    first = best_first(tops, "larger", highlight)
-    own = [part for part in by_model(data, first) if part[2] is not REST]
-    # A small step to the side, so that the intervals of two models do not lie on one another.
-    step = min(0.16, 0.7 / max(len(own), 1))
-    steps = {model: step * (i - (len(own) - 1) / 2) for i, (model, _, _) in enumerate(own)}
-    at = data["rank"] + data["model"].map(steps).fillna(0)
-    ranks = data["rank"].map("{:g}".format)
-    said = spoken(data["model"] + ", rank " + ranks, data, "hit_rate")
-    frame.lines(data.assign(at=at, said=said), "at", "hit_rate", first, linewidth=0.8)
-    for _, rows, look in own:
-        ends = rows["ci_low"], rows["ci_high"]
-        frame.ax.vlines(at[rows.index], *ends, color=look.colour, linewidth=1.4)
-    frame.x_ticks(data["rank"], ranks)
+    first = best_first(tops, "larger")
+    said = spoken(data["model"] + ", rank " + data["rank"].map("{:g}".format), data, "hit_rate")
+    data = data.assign(said=said, band=of_few_or_best(data, first))
+    frame.lines(data, "rank", "hit_rate", first)
+    frame.ax.locator_params(axis="x", integer=True)
     frame.ax.set_ylim(bottom=0)
-    frame.ax.grid(False, axis="x")
     yield frame.finish(
         "Hit rate by rank",
         "rank",
         "hits per recommended item",
-        f"bars: 95 % Wilson intervals; {count_text(data['n'], 'list')} per rank",
+        f"bands: 95 % Wilson intervals; {count_text(data['n'], 'list')} per rank",
         shares="y",
     )
 
@@ -283,7 +247,6 @@ def proxy_metrics(
     *,
     offline: str | Mapping[str, str],
     online: str | Mapping[str, str],
-    cov: str | None = None,
     ax: Axes | None = None,
     **options: Any,
 ) -> Steps:
@@ -296,22 +259,19 @@ def proxy_metrics(
         As in `rd.experiments.proxy_metrics`: one row per experiment.
     offline, online : str or mapping
         The two columns of differences, one each; a mapping names the column of the standard errors.
-    cov : str, optional
-        Column of their sampling covariance.
     options
-        Further options of `rd.experiments.proxy_metrics`, such as `smaller_is_better`.
+        Further options of `rd.experiments.proxy_metrics`, such as `smaller_is_better` and `cov`.
     {ax_returns_raises}
 
     Notes
     -----
-    Each ellipse reaches one standard error from its experiment on both axes. It is tilted where
-    both differences were measured on the same users. The dashed line is the ordinary regression,
-    which noise pulls towards 0.
+    Each cross reaches one standard error from its experiment on both axes. The dashed line is the
+    ordinary regression, which noise pulls towards 0.
 
     Data
     ----
-    One row per experiment: `label`, `x`, `x_se`, `y`, `y_se`, `cov`, `line`, `naive`. `line` and
-    `naive` are the heights of both lines above x, which go through the mean.
+    One row per experiment: `label`, `x`, `x_se`, `y`, `y_se`, `line`, `naive`. `line` and `naive`
+    are the heights of both lines above x, which go through the mean.
 
     Examples
     --------
@@ -334,7 +294,7 @@ def proxy_metrics(
     3  0.03  0.014  0.0148  0.0148
     >>> ax = rd.plot.proxy_metrics(tests, offline="ndcg", online="ctr")
     """
-    found = relations(tests, offline=offline, online=online, cov=cov, **options)
+    found = relations(tests, offline=offline, online=online, **options)
     if len(found) > 1:
         raise OptionError(
             f"⟦offline={offline!r}⟧ and ⟦online={online!r}⟧ are {len(found)} pairs; expected one "
@@ -346,26 +306,19 @@ def proxy_metrics(
     for axis, role, given in (("x", "offline", offline), ("y", "online", online)):
         names = next(iter(error_columns(role, given).items()))
         data[[axis, f"{axis}_se"]] = tests[[*names]].to_numpy(float)
-    data["cov"] = tests[cov].to_numpy(float) if cov else 0.0
     for column, slope in (("line", row["slope"]), ("naive", row["naive_slope"])):
         data[column] = data["y"].mean() + slope * (data["x"] - data["x"].mean())
     yield data
 
     frame = Frame(ax)
-    said = []
-    angles = np.linspace(0, 2 * np.pi, 61)
     for at in (frame.ax.axhline, frame.ax.axvline):
         at(0, color=frame.tone(MUTED), linewidth=0.8)
-    one: Any
-    for one in data.itertuples():
-        # An ellipse of one standard error, tilted by the correlation of both errors.
-        tilt = one.cov / (one.x_se * one.y_se)
-        across = np.cos(angles)
-        up = np.sin(angles) * np.sqrt(max(1 - tilt**2, 0))
-        ends = one.x + one.x_se * across, one.y + one.y_se * (tilt * across + up)
-        frame.ax.plot(*ends, color=COLOURS[0], linewidth=0.8, alpha=0.35)
-        said.append(f"{one.label}: offline: {estimated(one.x)}; online: {estimated(one.y)}")
-    frame.line(data["x"], data["y"], ModelLook(COLOURS[0], "o", "none"), said, "experiments")
+    x, y, x_se, y_se = (data[name] for name in ("x", "y", "x_se", "y_se"))
+    frame.ax.hlines(y, x - x_se, x + x_se, color=COLOURS[0], linewidth=0.8, alpha=0.5)
+    frame.ax.vlines(x, y - y_se, y + y_se, color=COLOURS[0], linewidth=0.8, alpha=0.5)
+    cells = zip(data["label"], x, y, strict=True)
+    said = [f"{name}: offline: {estimated(a)}; online: {estimated(b)}" for name, a, b in cells]
+    frame.line(x, y, ModelLook(COLOURS[0], "o", "none"), said, "experiments")
     ordered = data.sort_values("x")
     if pd.notna(row["slope"]):
         name = "true effects"
@@ -378,7 +331,7 @@ def proxy_metrics(
         f"{row['online']} against {row['offline']}: {row['verdict']}",
         f"offline difference of {row['offline']}",
         f"online effect on {row['online']}",
-        f"{slope}{amount(row['n_tests'], 'experiment')}; ellipses: one standard error",
+        f"{slope}{amount(row['n_tests'], 'experiment')}; crosses: one standard error",
     )
 
 

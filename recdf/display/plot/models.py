@@ -26,9 +26,19 @@ from ..given_tables import (
 )
 from ..kinds import HEAD_ARROWS
 from .picture import TICK_NAME_LENGTH, Frame, Picture, Steps, new_frames, says
-from .style import BEST, BETTER, REST, WORSE, Axes, best_first, by_model, highlighted, spoken
+from .style import (
+    BETTER,
+    MANY_MODELS,
+    REST,
+    WORSE,
+    Axes,
+    best_first,
+    by_model,
+    highlighted,
+    of_few_or_best,
+    spoken,
+)
 
-MANY_MODELS = 4  # beyond these, bands of all models would hide one another
 DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 
@@ -112,27 +122,32 @@ def curve(
     for frame, (name, part) in zip(frames, data.groupby("metric", sort=False), strict=True):
         # Numbers and dates stand at themselves, other labels one after another.
         at = part[place]
-        labels = part[place].map(str)
-        if at.dtype.kind not in "iufM":
-            at = pd.Series(pd.factorize(labels)[0], index=part.index)
+        labels = at.map(str)
+        if at.dtype.kind == "M":
+            frame.date_ticks()
+        elif at.dtype.kind in "iuf":
+            frame.ax.locator_params(axis="x", integer=True)
+        else:
+            codes, each = pd.factorize(labels)
+            at = pd.Series(codes, part.index)
+            frame.tick_names(frame.ax.xaxis, [*each])
         of = part["model"] + (f", {name}@" if over_k else ", ") + labels
         part = part.assign(at=at, said=spoken(of, part))
         frame.lines(part, "at", "value", first)
-        frame.x_ticks(at, labels)
+        if over_k:
+            frame.ax.set_xlim(left=0)
         if part["value"].min() >= 0:
             frame.ax.set_ylim(bottom=0)
         below = "k, items per list" if over_k else x
         frame.title(f"{name}@k" if over_k else str(name), below, DIRECTION[part["better"].iloc[0]])
-    frames[0].entries = frames[-1].entries
-    frames[0].legend(len(frames))
+    frames[:3][-1].legend()  # beside the first row
     has_band = data.groupby("model")["band"].any()
     said = "one number for all lists, without interval"
     if has_band.any():
         of_some = " (of the best and the highlighted models)" * (not has_band.all())
         said = f"bands{of_some}: {interval_percent(result)}"
     per = "model" if over_k else f"model and {x}"
-    first_of_last_row = frames[3 * ((len(frames) - 1) // 3)]
-    first_of_last_row.caption(f"{said}; {count_text(data['n'], 'list')} per {per}", len(frames))
+    frames[-1].caption(f"{said}; {count_text(data['n'], 'list')} per {per}")
     yield axes
 
 
@@ -154,7 +169,9 @@ def tradeoff(
         An evaluation of several models, or its summary.
     x, y : str, default "coverage@10" and "ndcg@10"
         Columns as the summary names them, such as "ndcg@10".
-    {highlight}
+    highlight : str or list of str, optional
+        Models that keep a colour of their own where there are more than eight, such as the
+        baseline. The five best keep theirs too; all others are grey.
     {ax_returns_raises}
     OptionError
         If a metric is not in the summary.
@@ -227,57 +244,37 @@ USER_POINTS = 200  # of a curve of shares
 BARS = 10  # on each side of zero
 
 
-def _value_shares(
-    result: Evaluation, metric: str, highlight: Any, *, least: bool
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the share of the lists of each model that have at least a value, or at most; and the
-    highlighted models before those with the best means."""
-    parts = []
-    means = {}
-    for model, values in model_values(result, metric).items():
-        ordered = np.sort(values[~np.isnan(values)])
-        steps = np.unique(ordered)
-        steps = steps[np.linspace(0, len(steps) - 1, min(USER_POINTS, len(steps))).astype(int)]
-        share = np.searchsorted(ordered, steps, side="left" if least else "right") / len(ordered)
-        own = {"model": model, "value": steps, "share": 1 - share if least else share}
-        parts.append(pd.DataFrame(own | {"n": len(ordered)}))
-        means[model] = pd.Series(values).mean()
-    if not any(map(len, parts)):
-        raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
-    first = best_first(pd.Series(means), direction_word(result, metric), highlight)
-    return pd.concat(parts, ignore_index=True), first
-
-
 @Picture
-def users(
-    result: Evaluation,
-    metric: str,
-    *,
-    highlight: Columns | None = None,
-    ax: Axes | None = None,
-) -> Steps:
-    """Draw the share of users who get at most a value, by model: who gets nothing, and how much the
-    others get.
+def users(result: Evaluation, metric: str, *, ax: Axes | None = None) -> Steps:
+    """Draw the share of lists with at most a value, one line per model with its band: who gets
+    nothing, and how much the others get.
+
+    Formula: share(x) = |{lists: value ≤ x}| / n ± √(ln(2/0.05) / 2n), the band of the whole curve.
+    Where users have several lists, n is their effective number.
 
     Parameters
     ----------
     result : Evaluation
+        An evaluation. Beyond four models, only the best has a band.
     metric : str
         Column of `per_user`, such as "ndcg@10".
-    {highlight}
     {ax_returns_raises}
     ColumnError, DataError
         If the column is missing or has no value.
 
     Notes
     -----
-    The lower curve is the better one where more of the metric is better: fewer users stay below
-    each value. The legend says how many get exactly nothing.
+    The lower curve is the better one where more of the metric is better: fewer lists stay below
+    each value. A curve that is lower everywhere is better for every threshold (it dominates).
+    Curves that cross say that the mean hides a choice: few lists that are very good, or many that
+    are fair. The legend says how many get exactly nothing. Source: Agarwal et al. (2021), Deep RL
+    at the edge of the statistical precipice, section 4, whose performance profiles have the lists
+    above a value.
 
     Data
     ----
-    `model`, `value`, `share`, `n`: `share` of the lists of a model have at most `value`; the first
-    row of a model is its smallest value.
+    `model`, `value`, `share`, `ci_low`, `ci_high`, `n`: `share` of the lists of a model have at
+    most `value`; the first row of a model is its smallest value.
 
     Examples
     --------
@@ -285,110 +282,56 @@ def users(
     >>> shop = rd.sample_shop()
     >>> result = rd.evaluate(shop.true, shop.pred, "hits@10", by="model")
     >>> rd.plot.users.data(result, "hits@10").head(3).round(3)
-      model  value  share     n
-    0   knn    0.0  0.555  1537
-    1   knn    1.0  0.845  1537
-    2   knn    2.0  0.949  1537
+      model  value  share  ci_low  ci_high     n
+    0   knn    0.0  0.555   0.521    0.590  1537
+    1   knn    1.0  0.845   0.811    0.880  1537
+    2   knn    2.0  0.949   0.915    0.984  1537
     >>> ax = rd.plot.users(result, "hits@10")
     """
-    data, best = _value_shares(result, metric, highlight, least=False)
+    key = result.spec["user_col"]
+    unit = result.spec.get("unit_col", unit_of(key))
+    rows = model_rows(result)
+    parts = []
+    means = {}
+    for model, values in model_values(result, metric).items():
+        defined = ~np.isnan(values)
+        ordered = np.sort(values[defined])
+        n = len(ordered)
+        if not n:
+            continue
+        lists = np.ones(n)
+        if unit != key:
+            lists = result.per_user[unit].take(rows[model][defined]).value_counts().to_numpy(float)
+        # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true
+        # one. So many independent lists carry as much as those of users with several.
+        independent = n**2 / (lists**2).sum()
+        reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * independent))
+        steps = np.unique(ordered)
+        steps = steps[np.linspace(0, len(steps) - 1, min(USER_POINTS, len(steps))).astype(int)]
+        share = np.searchsorted(ordered, steps, side="right") / n
+        own = {"model": model, "value": steps, "share": share}
+        own |= {"ci_low": (share - reach).clip(min=0), "ci_high": (share + reach).clip(max=1)}
+        parts.append(pd.DataFrame(own | {"n": n}))
+        means[model] = ordered.mean()
+    if not parts:
+        raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
+    data = pd.concat(parts, ignore_index=True)
     yield data
 
     frame = Frame(ax)
-    first = data.groupby("model", sort=False).first()
-    at_zero = 100 * first["share"].where(first["value"] == 0, 0.0)
+    least = data.groupby("model", sort=False).first()
+    at_zero = 100 * least["share"].where(least["value"] == 0, 0.0)
     frame.suffix = {str(model): f"{share:.3g} % at 0" for model, share in at_zero.items()}
+    best = best_first(pd.Series(means), direction_word(result, metric))
+    data["band"] = of_few_or_best(data, best)
     frame.lines(data, "value", "share", best, step="post", markevery=[0])
     frame.ax.set_ylim(0, 1.02)
     yield frame.finish(
         "Who gets nothing",
         metric,
-        "share of users with at most this value",
-        f"all users with a defined {metric}; {count_text(data['n'], 'user')} per model; the mark "
-        "is the share at the smallest value",
-        shares="y",
-    )
-
-
-@Picture
-def performance(
-    result: Evaluation,
-    metric: str,
-    *,
-    highlight: Columns | None = None,
-    ax: Axes | None = None,
-) -> Steps:
-    """Draw the share of lists that reach a value, one line per model: a performance profile with
-    its band.
-
-    Formula: share(x) = |{lists: value ≥ x}| / n ± √(ln(2/0.05) / 2n), the band of the whole curve.
-    Where users have several lists, n is their effective number.
-
-    Parameters
-    ----------
-    result : Evaluation
-        An evaluation.
-    metric : str
-        Column of `per_user`, such as "ndcg@10".
-    highlight : str or list of str, optional
-        Models that keep their colour and their band where there are many. The five best by the mean
-        keep their colour too; beyond four models, only the best and these have a band.
-    {ax_returns_raises}
-    ColumnError, DataError
-        If the column is missing or has no value.
-
-    Notes
-    -----
-    A model whose line is above another's everywhere is better for every threshold (it dominates).
-    Lines that cross say that the mean hides a choice: few lists that are very good, or many that
-    are fair. Where smaller values are better, the line is the share with at most a value. Source:
-    Agarwal et al. (2021), Deep RL at the edge of the statistical precipice, section 4.
-
-    Data
-    ----
-    `model`, `value`, `share`, `ci_low`, `ci_high`, `n`: `share` of the lists of a model have at
-    least `value`, or at most, where smaller is better.
-
-    Examples
-    --------
-    >>> import recdf as rd
-    >>> shop = rd.sample_shop()
-    >>> result = rd.evaluate(shop.true, shop.pred, "hits@10", by="model")
-    >>> rd.plot.performance.data(result, "hits@10").head(3).round(3)
-      model  value  share  ci_low  ci_high     n
-    0   knn    0.0  1.000   0.965    1.000  1537
-    1   knn    1.0  0.445   0.410    0.480  1537
-    2   knn    2.0  0.155   0.120    0.189  1537
-    >>> ax = rd.plot.performance(result, "hits@10")
-    """
-    smaller = direction_word(result, metric) == "smaller"
-    data, first = _value_shares(result, metric, highlight, least=not smaller)
-    key = result.spec["user_col"]
-    n = {}
-    unit = result.spec.get("unit_col", unit_of(key))
-    for model, rows in model_rows(result).items():
-        own = result.per_user.take(rows)
-        own = own[own[metric].notna()]
-        lists = np.ones(len(own)) if unit == key else own[unit].value_counts().to_numpy(float)
-        # So many independent lists carry as much as those of users with several.
-        n[model] = lists.sum() ** 2 / (lists**2).sum() if len(lists) else 0.0
-    # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
-    reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * data["model"].map(n)))
-    data.insert(3, "ci_low", (data["share"] - reach).clip(0, 1))
-    data.insert(4, "ci_high", (data["share"] + reach).clip(0, 1))
-    yield data
-
-    marked = first[: len(first) - BEST + 1]
-    frame = Frame(ax)
-    band = data["model"].isin(marked) | (data["model"].nunique() <= MANY_MODELS)
-    step = "post" if smaller else "pre"
-    frame.lines(data.assign(band=band), "value", "share", first, step=step, every=6)
-    frame.ax.set_ylim(0, 1.02)
-    yield frame.finish(
-        f"Lists that reach a value of {metric}",
-        metric,
-        f"share of lists with at {'most' if smaller else 'least'} this value",
-        f"bands: 95 %, for the whole curve; {count_text(data['n'], 'list')} per model",
+        "share of lists with at most this value",
+        f"bands: 95 %, for the whole curve; {count_text(data['n'], 'list')} with a defined "
+        f"{metric} per model; the mark is the share at the smallest value",
         shares="y",
     )
 
@@ -492,5 +435,4 @@ def winners(
         "users",
         f"{count_text([totals.sum()], 'user')} with a value for both; not drawn: "
         f"{totals['ties']:,} with the same value",
-        beside=False,
     )

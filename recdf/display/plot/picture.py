@@ -55,10 +55,6 @@ Returns
 -------
 Axes or array of Axes
     One Axes for one metric, else a flat array.{raises}""",
-    "highlight": """\
-highlight : str or list of str, optional
-    Models that keep a colour of their own where there are more than eight, such as the baseline.
-    The five best keep theirs too; all others are grey.""",
     "raises": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
 }
 DATA_DOC = """\
@@ -345,22 +341,6 @@ class Frame:
         axis.set_ticks(range(0, len(names), step))
         plain_text(*axis.set_ticklabels(texts[::step], rotation=turned))
 
-    def x_ticks(self, at: pd.Series, labels: Iterable[str]) -> None:
-        """Write the texts of places of the x axis from the last one back, without those that would
-        touch their neighbour; dates in short."""
-        if at.dtype.kind == "M":
-            self.date_ticks()
-            return
-        ticks = sorted(dict(zip(at, labels, strict=True)).items())
-        span = ticks[-1][0] - ticks[0][0] or 1.0
-        kept = ticks[-1:]
-        for place, text in ticks[-2::-1]:
-            half = 0.32 * points() / 72 * (len(text) + len(kept[0][1]) + 2)
-            if self.x_axis * (kept[0][0] - place) / span >= half:
-                kept.insert(0, (place, text))
-        self.ax.set_xticks(*zip(*kept, strict=True))
-        plain_text(*self.ax.get_xticklabels())
-
     def date_ticks(self) -> None:
         """Write dates in short, with the year once."""
         import matplotlib.dates
@@ -396,34 +376,30 @@ class Frame:
             return
         plain_text(self.ax.set_title(wrapped(text, across, 1.1), loc="left", fontsize=points(1.1)))
 
-    def caption(self, text: str, panels: int = 1) -> None:
+    def caption(self, text: str) -> None:
         """Write what the marks mean below the axes: intervals, counts, what is left out."""
         if self.page:
             self.page.caption = in_order(visible(text))
             return
         ax = self.ax
-        look = {"ha": "left", "fontsize": points(0.85), "color": self.tone(MUTED)}
-        if panels > 1 and self.is_own:  # below all panels, not below one
-            across = ax.figure.bbox.width / ax.figure.dpi - 0.2
-            below = ax.figure.supxlabel(wrapped(text, across, 0.85, 4), x=0.01, va="bottom", **look)
-        else:
-            below = ax.annotate(  # below the ticks and the name of the axis
-                wrapped(text, 1.2 * self.width - 0.2, 0.85, 8),
-                xy=(0, 0),
-                xycoords=("axes fraction", ax.xaxis.label),
-                xytext=(-72 * self.left_labels(), -7),
-                textcoords="offset points",
-                annotation_clip=False,
-                va="top",
-                **look,
-            )
+        below = ax.annotate(  # below the ticks and the name of the axis
+            wrapped(text, 1.2 * self.width - 0.2, 0.85, 8),
+            xy=(0, 0),
+            xycoords=("axes fraction", ax.xaxis.label),
+            xytext=(-72 * self.left_labels(), -7),
+            textcoords="offset points",
+            annotation_clip=False,
+            ha="left",
+            va="top",
+            fontsize=points(0.85),
+            color=self.tone(MUTED),
+        )
         below.set_gid("caption")
         plain_text(below)
 
-    def legend(self, panels: int = 1, beside: bool = True) -> None:
-        """Add a legend with the names, wrapped, those with a colour before one line for all others:
-        beside the axes, so that it covers nothing, or above all of several. A figure of our own
-        grows by its width or its height."""
+    def legend(self) -> None:
+        """Add a legend with the names, wrapped, those with a colour before one line for all others,
+        beside the axes, so that it covers nothing. A figure of our own grows by its width."""
         shown = sorted(self.entries, key=lambda one: one[2] is REST)
         told = self.suffix
         handles = [one[0] for one in shown]
@@ -439,44 +415,31 @@ class Frame:
             self.page.legend = [*zip(handles, texts, strict=True)]
         if self.page or not handles:
             return
-        figure = self.ax.figure
-        holder = self.ax
         across = LEGEND_WIDTH
         lines = 4
-        look = {"fontsize": points(0.9), "labelcolor": self.tone()}
-        grows = np.array([beside, 0])
-        if panels > 1 and len(figure.axes) == panels:
-            fits = letters(figure.bbox.width / figure.dpi, 0.9)
-            columns = fits // (min(max(map(len, names)), LEGEND_WIDTH) + 7)
-            look |= {"loc": "outside upper left", "ncols": int(np.clip(columns, 1, len(names)))}
-            holder = figure
-            grows = np.array([0, 1])
-        else:
-            if beside:
-                look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
-            if not self.is_own:
-                look["labelspacing"] = 0.2
-                room = 0.6 * 72 * self.height / points(1.2) / len(handles)
-                lines = int(np.clip(room, 1, 4))
-                across = min(LEGEND_WIDTH, letters(0.4 * self.width, 0.9))
-        box = holder.legend(
-            handles, legend_texts(names, ends, across, lines), frameon=False, **look
-        )
+        look = {"fontsize": points(0.9), "labelcolor": self.tone(), "frameon": False}
+        if not self.is_own:
+            look["labelspacing"] = 0.2
+            room = 0.6 * 72 * self.height / points(1.2) / len(handles)
+            lines = int(np.clip(room, 1, 4))
+            across = min(LEGEND_WIDTH, letters(0.4 * self.width, 0.9))
+        written = legend_texts(names, ends, across, lines)
+        look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
+        box = self.ax.legend(handles, written, **look)
         plain_text(*box.get_texts())
-        if self.is_own and grows.any():
+        if self.is_own:
+            figure = self.ax.figure
             extent = box.get_window_extent()
-            needs = np.array([extent.width, extent.height]) / figure.dpi
-            least = needs + 0.9 * grows[::-1]
-            figure.set_size_inches(np.maximum(figure.get_size_inches() + needs * grows, least))
+            width, height = figure.get_size_inches()
+            least = extent.height / figure.dpi + 0.9
+            figure.set_size_inches(width + extent.width / figure.dpi, max(height, least))
 
-    def finish(
-        self, name: str, x: str, y: str, below: str, *, shares: str = "", beside: bool = True
-    ) -> Any:
+    def finish(self, name: str, x: str, y: str, below: str, *, shares: str = "") -> Any:
         """Write legend, names of the axes, title and caption. `shares` names the axes that show
         per cents."""
         for letter in shares:
             self.number_ticks(getattr(self.ax, f"{letter}axis"), "%")
-        self.legend(beside=beside)
+        self.legend()
         self.title(name, x, y)
         self.caption(below)
         return self.ax

@@ -33,6 +33,7 @@ else:
 COLOURS = ("#0b77b8", "#d55e00", "#0a9a72", "#b05aa0", "#a87b00", "#6b6ecf", "#a0522d", "#7d7d7d")
 MARKERS = "os^DvPX<"
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+MANY_MODELS = 4  # beyond these, bands of all models would hide one another
 BEST = 5  # models that keep a colour where there are more models than colours
 
 BETTER = COLOURS[0]
@@ -116,6 +117,12 @@ def best_first(values: pd.Series, better: str, highlight: Any = None) -> list[st
     marked = highlighted(highlight, values.index)
     order = values.dropna().sort_values(ascending=better == "smaller", kind="stable").index
     return [*marked, *[name for name in map(str, order) if name not in marked][:BEST]]
+
+
+def of_few_or_best(data: pd.DataFrame, best: Sequence[str]) -> pd.Series:
+    """Tell for each row whether its model has a band: bands of many models would hide one
+    another."""
+    return data["model"].isin(best[:1]) | (data["model"].nunique() <= MANY_MODELS)
 
 
 def by_model(
