@@ -17,7 +17,6 @@ import pandas as pd
 from ..diagnostics.gate_records import Gate, row_cells, row_sentence
 from ..diagnostics.history import GAP_COLUMNS
 from ..experiments.decide.adjust_pvalues import adjustment
-from ..experiments.decide.decide_experiment import change_text
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Row
 from ..judge.comparisons import note_of
@@ -70,7 +69,6 @@ from .row_words import (
     ends_of,
     flag_meanings,
     is_useless,
-    lift_text,
     look_of_estimate,
     of_comparison,
     policy_of,
@@ -163,7 +161,7 @@ class Kind(NamedTuple):
             "what": text(drawn["metric"]),
             "of": text(drawn["label"]),
             "estimate": text(drawn["numbers"]),
-            "verdict": badge(mark, verdict) if verdict else text(""),
+            "verdict": badge(mark, verdict, row.get("note", "")) if verdict else text(""),
         }
 
     def asks(self, table: pd.DataFrame, mark: Badge) -> str:
@@ -251,6 +249,13 @@ def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
 # -- comparisons of models or variants
 
 
+def _estimate_cell(ends: Sequence[float], sign: str = "") -> Shown:
+    """Return a cell of an estimate whose interval stands small behind it."""
+    point, low, high = ends
+    form = estimate_form(point, low, high, sign)
+    return value(point, form, small=interval(low, high, form))
+
+
 def _comparison_cells(given: pd.DataFrame) -> RowCells:
     """Return the cells of effects; every metric has a scale and digits of its own."""
     new, old = sides_of(given)
@@ -263,20 +268,19 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     for row, around, far in zip(given.to_dict("records"), ends.values.tolist(), reach, strict=True):
         look = look_of(row)
         pair = f"{row[new]} vs. {row[old]}"
-        diff, low, high = around
-        form = estimate_form(diff, low, high, "+")
         n = row["n_users" if new == "model" else "n_treatment"]
-        counts = f"{n:,.0f}" if new == "model" else f"{n:,.0f} vs. {row['n_control']:,.0f}"
-        if "wins" in row:
+        if new == "model":
             same = f"{n - row['wins'] - row['losses']:,.0f}"
             counts = f"{row['wins']:,.0f}/{same}/{row['losses']:,.0f}"
+        else:
+            counts = f"{n:,.0f} vs. {row['n_control']:,.0f}"
         compared = {new: row[new]} if one_base else {"comparison": pair}
         found.append(
             {
                 **{name: _short(row[name]) for name in [*columns_before(row, "metric"), "metric"]},
                 **{head: _short(one, 2 * CELL_NAME_LENGTH) for head, one in compared.items()},
                 "difference": interval_bar(around, far, look, f"{pair} on {row['metric']}"),
-                "effect [interval]": value(diff, form, small=interval(low, high, form)),
+                "effect [interval]": _estimate_cell(around, "+"),
                 "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
                 p: Shown(Cell(p_value(row["p_adj"])), value(row["p_adj"]).sort),
                 users: Shown(Cell(counts), float(n)),
@@ -306,12 +310,6 @@ def _pairs_action(table: pd.DataFrame) -> str:
 # -- tables around an experiment
 
 
-def _with_ends(words: str, sort: Any) -> Shown:
-    """Return a cell of an estimate whose interval stands small behind it."""
-    point, _, ends = words.partition(" ")
-    return Shown(Cell(point, small=ends), sort)
-
-
 def _plan_action(table: pd.DataFrame) -> str:
     """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
     unit = "list" if "n_lists" in table else "user"
@@ -336,7 +334,6 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
         words = flag_words(row)
         estimator = row["estimator"]
         look = "warning" if words else look_of_estimate(row)
-        estimate = estimated(row["value"], row["ci_low"], row["ci_high"])
         found.append(
             {
                 **{name: text(row[name]) for name in columns_before(row, "estimator")},
@@ -346,9 +343,9 @@ def _estimate_cells(given: pd.DataFrame) -> RowCells:
                 "flags": badge(
                     "warning" if words else "good", words or "no flag", flag_meanings(row)
                 ),
-                "value [interval]": _with_ends(estimate, row["value"]),
+                "value [interval]": _estimate_cell([row["value"], row["ci_low"], row["ci_high"]]),
                 "lift over the logging policy": interval_bar(around, far, look, estimator),
-                "lift [interval]": _with_ends(lift_text(row) or NULL, value(row.get("lift")).sort),
+                "lift [interval]": _estimate_cell(around, "+"),
                 "effective rows": value(row.get("ess"), ",.0f"),
             }
         )
@@ -479,18 +476,11 @@ TABLE_KINDS: dict[str, Kind] = {
     "role": Kind(
         "role margin change change_low",
         "Roles",
-        row=lambda row: {
-            **{name: text(row[name]) for name in ("metric", "role", "treatment")},
-            "margin": text(row["margin"] or NULL),
-            "change [bounds]": _with_ends(change_text(row), row["change"]),
-            "verdict": badge(look_of(row), row["verdict"]),
-            "note": text(row["note"]),
-        },
         read=drawn_role,
         axis="change, zero in the middle",
         caption="bounds of a guardrail are one-sided; upright line: the margin; filled: shown "
         "(blue: good, orange: bad)",
-        todo={"worse": "Do not ship: a metric is harmed.", "error": "Do not ship."},
+        todo={"error": "Do not ship: a metric is harmed."},
         against=("a metric is harmed", "weigh its loss first", "treatment control"),
         part="beside",
     ),

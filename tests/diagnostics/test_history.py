@@ -370,12 +370,12 @@ def test_the_report_has_a_page_for_a_job_alone(job, tmp_path):
     page = rd.report(path=tmp_path / "page.html", history=rd.diagnostics.History(job)).read_text(
         encoding="utf-8"
     )
-    assert "History of recommendations" in page
+    assert "Recommendations: History" in page
     assert ": worse" in page
     assert "1 of 1" not in page
     # Only a search that finds nothing says what it could have seen.
     assert "would be seen within a week" not in page
-    assert "missing" not in page.split("History of recommendations")[1].split("<table")[0]
+    assert "missing" not in page.split("Recommendations: History")[1].split("<table")[0]
     assert run(["report", "--history", job, "--out", tmp_path / "two.html"]) == 0
     with pytest.raises(TypeError, match=r"expected rd\.diagnostics\.History"):
         rd.report(path=tmp_path / "three.html", history=str(job))

@@ -469,7 +469,7 @@ def test_columns_that_say_nothing_are_left_out(tmp_path):
     page = rd.report(path=tmp_path / "r.html", experiment=plan).read_text(encoding="utf-8")
     assert "Plan: Users that are needed" in page
     assert ">what<" not in page
-    assert "Experiment on recommendations: plan" in page
+    assert "Recommendations: Plan" in page
     table = rd.compare_variants(arms(clicks=0.0), "clicks", control="A", expected={"A": 1, "B": 1})
     roles = rd.experiments.role_verdicts(table, {"clicks": "success"})
     rd.report(path=tmp_path / "roles.html", experiment=roles)

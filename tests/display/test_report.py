@@ -24,6 +24,7 @@ SECTIONS = [
     "exposure",
     "segments",
     "experiment",
+    "positions",
     "off-policy",
     "data-health",
     "definitions",
@@ -45,7 +46,7 @@ def test_a_section_without_its_table_is_left_out(result, tmp_path):
     assert list(page.sections) == [
         s
         for s in SECTIONS
-        if s not in ("exposure", "segments", "experiment", "off-policy", "data-health")
+        if s not in ("exposure", "segments", "experiment", "positions", "off-policy", "data-health")
     ]
 
 
@@ -79,7 +80,8 @@ def test_the_tables_hold_the_numbers(full, result):
             (row[0].split()[0], "ndcg", 10), "value"
         ]
         assert row[at].startswith(f"{value:.3f}")
-    assert len(page.tables["leaderboard"][1]) == 1 + len(result.summary)
+    summary = result.summary
+    assert len(rows) * (len(head) - 1) == len(summary)  # every metric at every k
     effects = page.tables["experiment"][0]
     first = tables["experiment"]["adjusted"].iloc[0]
     assert [effects[1][0], effects[1][-1].lstrip("▲▼● ")] == [first["metric"], first["verdict"]]
@@ -262,12 +264,12 @@ def test_every_metric_is_shown_at_the_cutoff_nearest_to_k(shop, tmp_path):
     page = Page(rd.report(result, tmp_path / "r.html", k=7))
     head = page.source.split('id="leaderboard"')[1].split("</thead>")[0]
     heads = re.findall(r"<th scope=.col.([^>]*)>([^<]*)</th>", head)
-    assert [name for attributes, name in heads if "hidden" not in attributes] == [
+    assert [name for attributes, name in heads if "data-off" not in attributes] == [
         "model",
         "ndcg@8 ↑",
         "recall@2 ↑",
     ]
-    assert [name for attributes, name in heads if "hidden" in attributes] == [
+    assert [name for attributes, name in heads if "data-off" in attributes] == [
         "ndcg@3 ↑"
     ]  # for a reader to choose
 

@@ -156,9 +156,11 @@ def test_ten_models_with_many_metrics_stay_below_a_megabyte(tmp_path):
 
 @pytest.mark.long
 def test_long_tables_say_what_is_left_out(result, tmp_path):
-    page = Page(rd.report(result, tmp_path / "r.html", max_rows=5))
-    assert len(page.tables["leaderboard"][1]) == 1 + 5
-    assert f"Not shown here: {len(result.summary) - 5} more rows." in page.text("leaderboard")
+    page = Page(rd.report(result, tmp_path / "r.html", max_rows=2))
+    n_pairs = len(result.compare_models("ndcg@10"))
+    for name, n in {"leaderboard": 3, "comparison": n_pairs}.items():
+        assert len(page.tables[name][0]) == 1 + 2
+        assert f"Not shown here: {n - 2} more row" in page.text(name)
 
 
 @pytest.mark.long

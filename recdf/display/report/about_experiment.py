@@ -74,26 +74,21 @@ WHY_UNSOUND = {
 
 
 def experiment_section(page: Page, effects: NamedTables) -> Sections:
-    """Show the effects of an experiment, harms first, also by rank and over time.
+    """Show the effects of an experiment, harms first.
 
     On a page that is about it alone, another section says whether it is sound.
     """
     tables = page.tables
-    over_time = page.tables.over_time
     alone = not page.subject
-    drawings = [] if tables.position is None else [page.draw(plot.position, tables.position)]
-    if over_time is not None:  # a picture for each metric and pair of variants
-        shown: Any = over_time.filter(PAIR_OF_EFFECT).drop_duplicates().to_dict("records")
-        drawings += [page.draw(plot.over_time, over_time, **one) for one in shown]
     decided = _decision_said(tables)
     if not effects and tables.health is None:
-        if drawings or decided:
-            title = "Decision" if decided else "Positions" if over_time is None else "Over time"
-            said = [Reason(one, line=BESIDE) for one in decided or _trends(over_time)]
-            yield Section("positions", title, decided, drawings=drawings, said=said)
+        if decided:
+            said = [Reason(one, line=BESIDE) for one in decided]
+            yield Section("decision", "Decision", decided, said=said)
         return
     mark, sound = _soundness(tables)
     parts = list[TableBlock]()
+    drawings = list[Drawing]()
     quoted = [*decided]
     for i, (name, table) in enumerate(effects.items()):
         controls = table["control"].unique()
@@ -107,7 +102,7 @@ def experiment_section(page: Page, effects: NamedTables) -> Sections:
                 roles = role_verdicts(table, tables.roles)
                 of_roles = "Roles: bounds of a guardrail are one-sided, as its test is"
                 parts.append(page.block(roles, of_roles, "roles.csv"))
-                drawings = [*page.forests(roles), *drawings]
+                drawings = page.forests(roles)
         parts.append(page.block(table, caption, f"experiment-{i}.csv"))
     if tables.health is not None:
         parts.append(page.block(tables.health, TABLE_KINDS["health"].title, "health.csv"))
@@ -122,7 +117,19 @@ def experiment_section(page: Page, effects: NamedTables) -> Sections:
     )
 
 
+def position_section(page: Page, table: pd.DataFrame) -> Sections:
+    yield Section("positions", "Positions", drawings=[page.draw(plot.position, table)])
+
+
 PAIR_OF_EFFECT = ["metric", "treatment", "control"]
+
+
+def over_time_section(page: Page, table: pd.DataFrame) -> Sections:
+    """Draw effects by period, a picture for each metric and pair of variants."""
+    shown: Any = table.filter(PAIR_OF_EFFECT).drop_duplicates().to_dict("records")
+    drawings = [page.draw(plot.over_time, table, **one) for one in shown]
+    said = [Reason(one, line=BESIDE) for one in _trends(table)]
+    yield Section("over-time", "Over time", drawings=drawings, said=said)
 
 
 def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
@@ -274,7 +281,7 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
         soundness,
         f"{_users(row)}{p}{adjustment(table).words}.",
         *one_sided(table),
-        *could_show(row, "An effect of {}", "experiments of this size"),
+        *could_show(row),
     ]
     which = [*_decision_said(tables), *case.which]
     return case._replace(which=which, amounts=amounts, sure=sure, reasons=reasons)

@@ -21,7 +21,7 @@ from ..._version import version_and_build
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import NULL, amount, estimate_form, shorten, visible
+from ...tables.cells import NULL, amount, shorten, visible
 from .. import plot
 from ..given_tables import compare, count_range, labels, level_of, model_rows, need
 from ..kinds import TABLE_KINDS, harm_first, record_of
@@ -44,7 +44,6 @@ from .page_blocks import (
     name_of,
     shown_table,
     text,
-    value,
 )
 from .report_inputs import ACCURACY, ReportTables, Subject
 from .svg import SIZE, drawing
@@ -126,10 +125,9 @@ class Page:
 
 
 def leaderboard_section(subject: Subject, page: Page) -> Sections:
-    """Show models by metrics, each at one k, and fold every value below."""
+    """Show models by metrics, each at one k until a reader chooses another one."""
     frame = subject.board.frame
     summary = subject.summary
-    most = page.most
     columns = frame["metric"].unique()
     names = summary.drop_duplicates("column").set_index("column").loc[columns]
     at_k = names["k"].astype("Int64").astype(str).replace("<NA>", "")
@@ -144,27 +142,13 @@ def leaderboard_section(subject: Subject, page: Page) -> Sections:
     board = shown_table(
         caption,
         TABLE_KINDS["leaderboard"].cells(frame),
-        most,
+        page.most,
         frame,
         "leaderboard.csv",
         groups=[("", ""), *zip(names["metric"].map(str), at_k, strict=True)],
         off=[i for i, name in enumerate(columns, 1) if name not in subject.columns],
     )
-    rows = []
-    for row in summary.to_dict("records"):
-        form = estimate_form(row["value"], row["ci_low"], row["ci_high"], significant=4)
-        cells = {"model": text(row["model"]), "metric": text(row["column"])}
-        cells |= {name: value(row[name], form) for name in ("value", "ci_low", "ci_high")}
-        rows.append(cells | {name: value(row[name], ",d") for name in ("n", "n_undefined")})
-    every = shown_table(
-        "Every metric at every k",
-        rows,
-        min(most, 120) if len(subject.models) > MATRIX_ABOVE else most,
-        subject.result.summary if len(subject.result.summary) == len(summary) else summary,
-        "summary.csv",
-        folded=f"{amount(len(rows), 'value')}, every metric at every k",
-    )
-    yield Section("leaderboard", "Leaderboard", tables=(board, every), lists=subject.board.notes)
+    yield Section("leaderboard", "Leaderboard", tables=[board], lists=subject.board.notes)
 
 
 def curves_section(subject: Subject, page: Page) -> Sections:
@@ -177,8 +161,8 @@ def curves_section(subject: Subject, page: Page) -> Sections:
     drawn = metrics[:MANY_PANELS]
     drawings = [page.draw(plot.curve, subject.result, one, highlight=marked) for one in drawn]
     said = [
-        f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn; the table of all values has "
-        "the others."
+        f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn; the leaderboard has the "
+        "others."
     ]
     yield Section("curves", "Curves over k", said * (drawn != metrics), drawings=drawings)
 

@@ -179,7 +179,7 @@ def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> 
         reasons.append(Reason("Not looked at: segments of users (segments=).", line=FOR_WHOM_WORSE))
     if row:
         others = [*_amount(subject, row, together), *others]
-        sure += could_show(row, "With so many lists, a difference of {}", "cases")
+        sure += could_show(row)
     return card_section(case._replace(amounts=others, sure=sure, reasons=reasons))
 
 
@@ -339,18 +339,12 @@ def _amount(subject: Subject, row: TableRow, together: int) -> list[str]:
     text += " The interval holds for all comparisons of the page together." * (together > 1)
     for code in warnings_of(row["remarks"]):
         text += f" Warning: {CAUTIONS[code].sentence}." * (code != row["withheld"])
-    if "different_lists" not in codes_of(row["remarks"]):
+    if "different_lists" not in codes_of(row["remarks"]) or "n_lists" not in row:
         return [text]
-    has = (
-        "Some lists have a value for one of the two; a comparison with details=True says for how "
-        "many (n_only_model)."
-    )
-    if "n_lists" in row:
-        both = int(row["n_lists"])
-        n_new, n_old = (both + int(row[f"n_only_{side}"]) for side in BOTH_SIDES)
-        has = f"{new} has a value for {amount(n_new, 'list')}, {old} for {n_old:,}, and both for "
-        has += f"{both:,}."
-    return [text, has]
+    both = int(row["n_lists"])
+    n_new, n_old = (both + int(row[f"n_only_{side}"]) for side in BOTH_SIDES)
+    has = f"{new} has a value for {amount(n_new, 'list')}, {old} for {n_old:,}"
+    return [text, f"{has}, and both for {both:,}."]
 
 
 def _belief(subject: Subject, row: TableRow | None) -> list[str]:
@@ -388,7 +382,7 @@ def one_sided(rows: pd.DataFrame) -> list[str]:
     return [f"The tests are one-sided: {can}, and nothing else."]
 
 
-def could_show(row: TableRow, of_size: str, cases: str) -> list[str]:
+def could_show(row: TableRow) -> list[str]:
     """Say which difference so many lists or users show in 8 of 10 cases."""
     least = least_shown(row)
     low = row["ci_low"]
@@ -397,7 +391,9 @@ def could_show(row: TableRow, of_size: str, cases: str) -> list[str]:
         return []
     if sign := "+" * is_one_sided(low, high):
         least = -least if low == -math.inf else least
-    return [f"{of_size.format(estimated(least, sign=sign))} is shown in 8 of 10 {cases}."]
+    return [
+        f"A difference of {estimated(least, sign=sign)} is shown in 8 of 10 cases of this size."
+    ]
 
 
 # -- for whom worse

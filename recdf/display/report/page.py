@@ -31,7 +31,7 @@ from ..leaderboard_values import read_result
 from . import about_experiment, about_models
 from .about_models import Page, Sections
 from .card import card_section, models_card
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, FOR_WHOM_WORSE, OPEN, Section
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, FOR_WHOM_WORSE, OPEN, Section, listed
 from .report_inputs import (
     ReportTables,
     Subject,
@@ -262,6 +262,8 @@ OF_MODELS = (
 )
 OF_TABLES: dict[str, Callable[[Page, Any], Sections]] = {
     "experiment": about_experiment.experiment_section,
+    "over_time": about_experiment.over_time_section,
+    "position": about_experiment.position_section,
     "beside": about_experiment.beside_sections,
     "gate": about_experiment.gate_section,
     "off_policy": about_experiment.off_policy_section,
@@ -311,8 +313,8 @@ def _report_sections(page: Page) -> list[Section]:
 
 
 def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
-    """Return the heading of a page, without a result that of its one section if there is one, and
-    the line below it."""
+    """Return the heading of a page, without a result that of its sections, and the line below
+    it."""
     if page.subject:
         return "Evaluation of recommendations", _population(page.subject)
     for table in page.tables.experiment.values():
@@ -321,16 +323,8 @@ def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
         about = f"{amount(len(users), 'variant')} · {amount(int(users.sum()), 'user')} · "
         about += amount(table["metric"].nunique(), "metric")
         return "A/B test of recommendations", about
-    shown = [one for one in sections if one.id not in ("validity", "verdict")]
-    blocks = [block for one in shown for block in one.tables]
-    n_rows = sum(len(block.rows) + block.more for block in blocks)
-    about = f"{amount(n_rows, 'row')} in {amount(len(blocks), 'table')}"
-    if shown[0].id in ("gate", "off-policy", "history", "data-health"):
-        return f"{shown[0].title} of recommendations", about
-    heading = "Experiment on recommendations"
-    if len(shown) == 1:
-        heading += f": {shown[0].title.lower().replace('a/a', 'A/A')}"
-    return heading, about
+    titles = [one.title for one in sections if one.id not in ("validity", "verdict")]
+    return f"Recommendations: {listed(titles, 3, 'table')}", ""
 
 
 def _population(subject: Subject) -> str:

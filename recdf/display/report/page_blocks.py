@@ -167,7 +167,7 @@ class TableBlock(NamedTuple):
     folded: str = ""  # the text to unfold it by, if it is folded
     # Metric and k of each column that a reader can choose, else empty texts.
     groups: Sequence[tuple[str, str]] = ()
-    off: Sequence[int] = ()  # columns that are hidden until they are chosen
+    off: Sequence[int] = ()  # columns that the script hides until they are chosen
 
     @property
     def badge(self) -> Badge | None:

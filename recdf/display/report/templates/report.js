@@ -121,7 +121,7 @@
     const metrics = unique("metric");
     const cutoffs = unique("k").sort(function (a, b) { return a - b; });
     const controls = made("div", { className: "controls" });
-    const given = heads.map(function (head) { return head.hidden; });
+    const given = heads.map(function (head) { return "off" in head.dataset; });
 
     const find = made("input", { type: "search", placeholder: "part of a name", ariaLabel: "Models with" });
     find.addEventListener("input", function () { keep("model", find.value); apply(); });
@@ -167,6 +167,7 @@
     }
     if (controls.childElementCount) { table.parentElement.before(controls); }
     appliers.push(apply);
+    apply();
     axes(table, chosen);
   }
 
