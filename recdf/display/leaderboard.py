@@ -15,7 +15,7 @@ from ..evaluation.shown import NO_INTERVAL
 from ..experiments.compare.paired import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
-from ..judge.choices import Columns, Correction, check_value
+from ..judge.choices import Columns, Correction, Positive, checks_names
 from ..judge.comparisons import confidence_of
 from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (
@@ -150,11 +150,12 @@ class Leaderboard:
     __repr__ = __str__
 
 
+@checks_names
 def leaderboard(
     result: Result | Mapping[str, Any],
     *,
     baseline: Any = None,
-    k: int | None = None,
+    k: Positive | None = None,
     metrics: Columns | None = None,
     correction: Correction | None = "holm",
     segments: pd.DataFrame | None = None,
@@ -238,7 +239,6 @@ def leaderboard(
     1         knn  recall@10     +  0.231       0.016      1
     2  popularity    ndcg@10        0.139       0.012      2
     """
-    check_value("correction", correction, Correction | None)
     of_rows = {"fold": fold, "seed_col": seed_col, "cheap": cheap}
     if in_buckets(result, of_rows):
         rows: RowsInMemory | RowsInBuckets = RowsInBuckets(result, segments, unit_col, bounds)

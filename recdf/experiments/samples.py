@@ -553,6 +553,7 @@ def in_strata(
 ) -> Units:
     """The rows of both arms as units in strata: users, or clusters with a row in each of their
     strata. Too few units raise."""
+    rows = kept
     stratum = None
     n_strata = 1
     cluster = None
@@ -584,9 +585,14 @@ def in_strata(
     if few.any():
         what = "users" if clusters is None else "clusters"
         labels = data.strata[1]
+        arms = " and ".join(map(repr, data.variants.iloc[np.unique(rows.take(data.variant))]))
+        segment = list(data.groups.columns)
+        value = some_keys(data.groups, rows.take(data.group)[:1], segment)
+        within = f" where {segment} is {value}" if segment else ""
         raise DataError(
-            f"{int(few.sum()):,} of {n_strata:,} strata have fewer than 2 {what} in an arm for "
-            f"metric {metric!r} ({some_keys(labels, present[few], list(labels.columns))}); merge "
-            f"strata, or leave those {what} out"
+            f"{int(few.sum()):,} of {n_strata:,} strata have fewer than 2 {what} in an arm of "
+            f"{arms}{within} for metric {metric!r} "
+            f"({some_keys(labels, present[few], list(labels.columns))}); merge strata, or leave "
+            f"those {what} out"
         )
     return units

@@ -28,6 +28,9 @@ from pandas import DataFrame, Series
 
 from ..errors import OptionError, closest, kind_of
 
+# Larger integers have no place in a table.
+MOST_INTEGER = 2**64
+
 
 @dataclass(frozen=True)
 class Constraint:
@@ -58,10 +61,16 @@ class Constraint:
             short = not several or (
                 isinstance(value, list | tuple | set | dict) and len(value) <= 5
             )
+            if isinstance(value, Integral) and abs(int(value)) >= MOST_INTEGER:
+                short = False  # Python writes no integer of more than 4,300 digits
+                expected = "expected one below 2**64 in size"
+            else:
+                expected = f"expected {self.words}"
+                if self.values:
+                    expected = f"valid are {self.words}{closest(value, self.values)}"
             found = f"={value!r}" if short else f" is {kind_of(value)}"
-            expected = "valid are" if self.values else "expected"
             named = f"⟦{name}{found}⟧" if found[0] == "=" else f"{name}{found}"
-            said = f"{of}{named}; {expected} {self.words}{closest(value, self.values)}"
+            said = f"{of}{named}; {expected}"
             raise OptionError(said, argument=name.partition("[")[0], value=value)
         return value.item() if isinstance(value, np.generic) else value
 
@@ -104,7 +113,7 @@ def a_number(
             isinstance(value, kind)
             and not isinstance(value, bool)
             and value == value  # NaN is not
-            and -math.inf < value < math.inf
+            and abs(value) < (MOST_INTEGER if isinstance(value, Integral) else math.inf)
             and (least is None or value >= least)
             and (above is None or value > above)
             and (most is None or value <= most)

@@ -31,6 +31,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import dataset
+from pyarrow.fs import LocalFileSystem
 
 from ..errors import DataError, kind_of
 from ..publishing import where
@@ -221,7 +222,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
             raise DataError(
                 f"{role}={os.fspath(data)!r} is no file, folder or glob that matches any"
             )
-        data = dataset.dataset(files, format="parquet", partitioning="hive")
+        return _frame_of_files(files, role, needed)
     if isinstance(data, dataset.Dataset):
         # Without this, whole row groups of all columns would be read for one row.
         head = data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
@@ -242,6 +243,53 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     names = needed(frame_of_table(pa.Table.from_batches([first.slice(0, 1)])))
     return frame_of_table(
         pa.Table.from_batches(batch.select(names) for batch in chain([first], reader))
+    )
+
+
+def _frame_of_files(files: list[str], role: str, needed: NeededColumns) -> pd.DataFrame:
+    """The needed columns of parquet files and of their folders, each in one type over all files."""
+    stored = []
+    for file in files:
+        try:
+            stored.append(pq.read_schema(file))
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{role}: {file} cannot be read as parquet: {error}") from error
+    named = {
+        name: values
+        for name, values in folder_columns(files).items()
+        if not all(name in one.names for one in stored)
+    }
+    alike = all(one.equals(stored[0]) for one in stored)
+    of_folders = pa.schema([(name, values.type) for name, values in named.items()])
+    schema, odd = unified([*(stored if alike else map(_without_categories, stored)), of_folders])
+    schema = schema.with_metadata(stored[0].metadata)
+    kind = dataset.ParquetFileFormat()
+    fragments = []
+    for i, (file, own) in enumerate(zip(files, stored, strict=True)):
+        told = dataset.scalar(True)
+        for name, values in named.items():
+            if name not in own.names and name not in odd:
+                at, value = dataset.field(name), values[i].cast(schema.field(name).type)
+                told &= at == value if value.is_valid else at.is_null()
+        fragments.append(kind.make_fragment(file, LocalFileSystem(), told))
+    rows = dataset.FileSystemDataset(fragments, schema, kind, LocalFileSystem())
+    try:
+        # Without these options, whole row groups of all columns would be read for one row.
+        head = rows.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
+        names = needed(frame_of_table(head))
+        if wrong := [odd[name] for name in names if name in odd]:
+            raise DataError(f"{role}: the files have columns of different kinds: {wrong[0]}")
+        return frame_of_table(rows.to_table(columns=names))
+    except pa.ArrowInvalid as error:  # one type does not hold all values
+        raise DataError(f"{role}: the files cannot be read as one table: {error}") from error
+
+
+def _without_categories(schema: pa.Schema) -> pa.Schema:
+    return pa.schema(
+        [
+            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+            for field in schema
+        ]
     )
 
 

@@ -20,6 +20,7 @@ from ..inputs.constraints import (
     check_value,
     either,
 )
+from ..inputs.door import checks_names
 from ..inputs.options import Options, as_columns
 from ..stats.arms import Relative
 from ..stats.numbers import Alternative, Correction
@@ -64,6 +65,7 @@ __all__ = [
     "a_number",
     "as_columns",
     "check_value",
+    "checks_names",
     "either",
 ]
 

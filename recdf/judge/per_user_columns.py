@@ -267,7 +267,7 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
     kinds = ("integer", "floating", "mixed-integer-float", "boolean")
     if not is_metric(values) and pd.api.types.infer_dtype(values, skipna=True) not in kinds:
         shown = f" ({examples(values.head(5))})" if len(values) else ""
-        raise DataError(f"{role}[{name!r}] is {values.dtype}{shown}; a metric is numeric")
+        raise DataError(f"{role}[{name!r}] is {values.dtype}{shown}; expected numbers")
     numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), np.float64)
     infinite = np.isinf(numbers)
     if infinite.any():

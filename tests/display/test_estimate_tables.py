@@ -209,7 +209,7 @@ def test_effects_over_time_of_every_metric_are_drawn(tmp_path):
     [
         (
             lambda t: {"a": t["effect_over_time"], "b": t["effect_over_time"]},
-            "a second table for over_time=",
+            "a second table for the part 'over_time' of the page",
         ),
         (
             lambda t: {"ranker": {"effects": t["compare_variants"]}, "layout": {}},
@@ -238,3 +238,9 @@ def test_the_command_takes_several_tables(tmp_path, capsys):
     assert "Effect on clicks, since exposure" in page
     assert main(["report", "--experiment", files[1], "--out", str(tmp_path / "s.html")]) == 0
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", ["health", "check", "off_policy", "over_time"])
+def test_what_is_no_table_is_refused(name, tmp_path):
+    with pytest.raises(TypeError, match=f"^{name} is a list; expected what rd"):
+        rd.report(path=tmp_path / "r.html", **{name: []})

@@ -350,3 +350,14 @@ def test_groups_stand_in_the_order_of_the_frame_of_segments():
     users = pd.DataFrame({"user_id": ["x", "v", "w", "u"], "plan": ["none", "new", "old", "old"]})
     board = rd.leaderboard(result, segments=users).frame
     assert board["group"].tolist() == ["", "new", "old"]
+
+
+@pytest.mark.parametrize("show", [rd.leaderboard, rd.report])
+@pytest.mark.parametrize(
+    "given", [{"unit_col": {}}, {"k": [10]}, {"k": 0}, {"metrics": {}}, {"metrics": [[]]}]
+)
+def test_what_is_no_name_and_no_number_is_refused(show, given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "recall@1")
+    with pytest.raises(rd.OptionError, match=f"^{next(iter(given))}"):
+        show(result, **given)

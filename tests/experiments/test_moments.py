@@ -447,7 +447,7 @@ BAD_MOMENTS = [
         r"moments\['std'\] is null beside two users or more",
     ),
     (GOOD.assign(std=np.inf), rd.DataError, "infinite"),
-    (GOOD.assign(std="a lot"), rd.DataError, r"\('a lot'\); a metric is numeric"),
+    (GOOD.assign(std="a lot"), rd.DataError, r"\('a lot'\); expected numbers"),
     (
         ONE_PART,
         rd.DataError,

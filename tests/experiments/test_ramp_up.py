@@ -228,7 +228,9 @@ def test_a_ramp_up_needs_its_strata(rng):
 def test_too_few_clusters_in_a_stratum(rng, left):
     data = ramped(rng)
     users = data.loc[(data["phase"] == 0) & (data["variant"] == "B"), "user_id"].unique()
-    with pytest.raises(rd.DataError, match="1 of 3 strata have fewer than 2 clusters in an arm"):
+    with pytest.raises(
+        rd.DataError, match="1 of 3 strata have fewer than 2 clusters in an arm of 'A' and 'B' for"
+    ):
         compared(data[~data["user_id"].isin(users[left:])])
 
 
@@ -319,3 +321,12 @@ def test_coverage_over_ten_phases(rng):
             )
     assert 0.92 <= covered / draws / of_draw <= 0.98
     assert naive / draws / of_draw < 0.5
+
+
+def test_a_thin_stratum_of_a_segment_is_named_with_its_arms(rng):
+    data = ramped(rng).assign(land="fi")
+    more = data.assign(land="se", user_id=data["user_id"] + 10**6)
+    more = more[(more["phase"] > 0) | (more["variant"] == "A")]
+    said = r"1 of 3 strata .* in an arm of 'A' and 'B' where \['land'\] is 'se' for metric"
+    with pytest.raises(rd.DataError, match=said):
+        compared(pd.concat([data, more]), by="land")

@@ -596,7 +596,7 @@ def bad(users, **columns):
         (lambda u: bad(u, user_id=-1, revenue=np.inf), rd.DataError, "infinite in 1 of"),
         (lambda u: bad(u, user_id=-1, variant=None), rd.NullKeyError, "null in 1 of"),
         (lambda u: u.drop(columns="hit"), rd.ColumnError, "no column 'hit'"),
-        (lambda u: u.assign(hit="a"), rd.DataError, "a metric is numeric"),
+        (lambda u: u.assign(hit="a"), rd.DataError, "expected numbers"),
         (lambda u: u.assign(variant="A"), rd.OptionError, "has one variant"),
     ],
 )

@@ -182,7 +182,7 @@ def test_a_parameter_refuses_wrong_values_and_names_them(metric):
             [1, 2.0, True, 10.5],
             "an integer of at least 2",
         ),
-        (a_number(), [0, -1.5, 10**400], [math.inf, -math.inf, math.nan, 1j], "a finite number"),
+        (a_number(), [0, -1.5, 10**19], [math.inf, -math.inf, math.nan, 1j], "a finite number"),
         (one_of(["a", "b"]), ["a"], ["c", None, b"a", ["a"]], "'a', 'b'"),
         (constraint_of(bool | None), [True, None], [0, "no"], "True or False or None"),
         (either(one_of(["a"]), a_number(0)), ["a", 0], ["b", -1], "'a' or a number of at least 0"),
@@ -195,3 +195,12 @@ def test_constraints(constraint, right, wrong, words):
         with pytest.raises(rd.OptionError, match=r"^x"):
             check_value("x", value, constraint)
     assert constraint.words == words
+
+
+@pytest.mark.parametrize("constraint", [a_number(), a_number(2, whole=True), a_number(0)])
+@pytest.mark.parametrize(
+    "value", [2**64, -(10**400), 10**5000], ids=["one more", "many", "very many"]
+)
+def test_integers_that_no_table_holds_are_refused(constraint, value):
+    with pytest.raises(rd.OptionError, match=r"^n is an int; expected one below 2\*\*64 in size$"):
+        constraint.check("n", value)

@@ -274,3 +274,78 @@ def test_columns_that_are_not_needed_cost_little(tmp_path):
     pq.write_table(pa.table({"user_id": [1], "item_id": [1], **wide}), tmp_path / "true.parquet")
     found = rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "true.parquet", "recall@1")
     assert found.summary["value"][0] == 1.0
+
+
+def variants(n, first=0, **columns):
+    users = np.arange(n) + first
+    return {"user_id": users, "variant": np.where(users % 2, "A", "B"), "m": users % 7, **columns}
+
+
+def effect(users, **given):
+    return rd.compare_variants(users, "m", control="A", expected={"A": 1, "B": 1}, **given)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"m": np.arange(100) % 7 + 0.5},
+        {"m": np.arange(100) + 2**40},
+        {"user_id": np.arange(100) + 2**40},
+        {"variant": pd.Categorical(["A", "B"] * 50)},
+        {"z": 1},
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_users_of_files_have_one_type_over_all_files(columns, turned, tmp_path):
+    small = variants(100, m=(np.arange(100) % 7).astype("int8"))
+    parts = [small, variants(100, 100, **columns)][:: -1 if turned else 1]
+    for i, part in enumerate(parts):
+        write(tmp_path / f"{i}.parquet", **part)
+    expected = effect(pd.concat(map(pd.DataFrame, parts)))
+    pd.testing.assert_frame_equal(effect(tmp_path), expected, rtol=1e-12)
+
+
+def test_a_column_of_nulls_is_no_type(tmp_path):
+    write(tmp_path / "0.parquet", **variants(100, m=[None] * 100))
+    write(tmp_path / "1.parquet", **variants(100, 100))
+    expected = effect(pd.DataFrame(variants(100, 100)))
+    assert effect(tmp_path, nan="drop")["diff"][0] == pytest.approx(expected["diff"][0])
+
+
+@pytest.mark.parametrize("columns", [{"m": [True, False] * 50}, {"user_id": list("ab") * 50}])
+def test_types_that_do_not_go_together_are_refused(columns, tmp_path):
+    write(tmp_path / "0.parquet", **variants(100, **columns))
+    write(tmp_path / "1.parquet", **variants(100, 100))
+    with pytest.raises(rd.DataError, match="data: the files have columns of different kinds: "):
+        effect(tmp_path)
+
+
+def test_values_that_one_type_does_not_hold_are_refused(tmp_path):
+    write(tmp_path / "0.parquet", **variants(100, m=np.arange(100) + 2**60))
+    write(tmp_path / "1.parquet", **variants(100, 100, m=np.arange(100) / 2))
+    with pytest.raises(rd.DataError, match="data: the files cannot be read as one table: "):
+        effect(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("days", "kind"), [((1, 2), "int32"), ((1, 2**40), "int64"), (("1", "x"), "str")]
+)
+def test_folders_of_users_are_columns(days, kind, tmp_path):
+    for i, day in enumerate(days):
+        write(tmp_path / f"day={day}/0.parquet", **variants(100, 100 * i))
+    found = effect(tmp_path, by="day")["day"]
+    assert found.tolist() == list(days)
+    assert found.dtype == kind or kind == "str"
+
+
+def test_a_folder_without_a_value_is_null(tmp_path):
+    for i, day in enumerate(["1", ""]):
+        write(tmp_path / f"day={day}/0.parquet", **variants(100, 100 * i))
+    with pytest.raises(rd.NullKeyError, match=r"data\['day'\] is null in 100 of 200 rows"):
+        effect(tmp_path, by="day")
+
+
+def test_a_file_of_users_that_is_not_parquet_is_named(tmp_path):
+    (tmp_path / "users.csv").write_text("user_id,variant,m\n1,A,2\n")
+    with pytest.raises(rd.DataError, match=r"rows: .*users.csv cannot be read as parquet: "):
+        rd.experiments.effect_over_time(tmp_path, "m", control="A", time_col="day")

@@ -21,7 +21,7 @@ from ...errors import OptionError, not_loaded
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.decide.decide_experiment import ExperimentPlan
-from ...judge.choices import POSITIVE, Columns, check_value
+from ...judge.choices import Columns, Positive, checks_names
 from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible
@@ -40,13 +40,14 @@ from .report_inputs import (
 )
 
 
+@checks_names
 def report(
     result: Evaluation | Mapping[str, Any] | None = None,
     path: str | os.PathLike[str] = "report.html",
     *,
     title: str | None = None,
     baseline: Any = None,
-    k: int = 10,
+    k: Positive = 10,
     comparison: pd.DataFrame | None = None,
     experiment: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None,
     health: pd.DataFrame | None = None,
@@ -60,7 +61,7 @@ def report(
     over_time: pd.DataFrame | None = None,
     metrics: Columns | None = None,
     examples: bool | pd.DataFrame = False,
-    max_rows: int = 500,
+    max_rows: Positive = 500,
     overwrite: bool = False,
     progress: bool | None = None,
     unit_col: Columns | None = None,
@@ -200,7 +201,6 @@ def report(
         )
     refuse_files([target], overwrite)
     _template()  # is Jinja2 there?
-    check_value("max_rows", max_rows, POSITIVE)
     with Progress(2, "report", progress) as shown:
         subject = None
         alone = (experiment, off_policy, history, gate, check, health, over_time)

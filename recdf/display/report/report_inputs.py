@@ -17,7 +17,6 @@ from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import ExperimentPlan, decide_experiment
-from ...judge.choices import POSITIVE, check_value
 from ...judge.verdict import codes_of, is_withheld, sentence, sign_of, with_known_codes
 from ...publishing import refuse_two_runs
 from ...tables.cells import short_names
@@ -91,7 +90,6 @@ class Subject:
         metrics: Any,
         cheap: Any,
     ) -> None:
-        check_value("k", k, POSITIVE)
         found = with_units(result, unit_col)
         # Without attrs, which pandas would copy for every frame and column that is made.
         per_user = pd.DataFrame(found.per_user)
@@ -255,8 +253,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
             need(table, role, TABLE_KINDS["experiment"].columns, EXPERIMENT_SOURCE)
         elif part in parts or getattr(given, part) is not None:
             raise OptionError(
-                f"{role} is a second table for {part}=; pass one of them, or make a page for each "
-                "experiment"
+                f"{role} is a second table for the part {part!r} of the page; pass one of them, or "
+                "make a page for each experiment"
             )
         else:
             parts[part] = table
@@ -268,6 +266,7 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         "health": "rd.experiments.experiment_health",
         "check": "rd.check",
         "off_policy": "rd.ope.estimate",
+        "over_time": "rd.experiments.effect_over_time",
     }
     for name, call in calls.items():
         if (table := getattr(given, name)) is not None:
