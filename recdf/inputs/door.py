@@ -12,7 +12,6 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from os import PathLike
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +23,7 @@ from pandas import DataFrame
 from ..docstrings import Function, says_as
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from .constraints import names_taken
-from .frames import UNREAD, as_frame, engine_of, plain_table
+from .frames import UNREAD, as_frame, engine_of, is_elsewhere, plain_table
 from .lazy_frames import LazyRows, lazy_rows
 from .list_cells import item_lists
 from .options import (
@@ -63,7 +62,7 @@ class NamedFiles(NamedTuple):
 # Arguments that are tables of users or of their days, and which of their columns are read from an
 # engine.
 TABLES_OF_USERS = ("per_user", "assignment", "rows")
-EngineColumns = Literal["named", "named and ids"]
+EngineColumns = Literal["named", "named and ids", "by user"]
 
 ARRAYS = (np.ndarray, pd.Index, pd.Series)
 
@@ -207,11 +206,8 @@ def _in_memory(
 
         return needed_frame(given[name], name, functools.partial(needed, name))
 
-    elsewhere = {
-        name: engine_of(given.get(name)) is not None or isinstance(given.get(name), str | PathLike)
-        for name in TABLES_OF_USERS
-    }
-    return {name: read(name) for name, is_elsewhere in elsewhere.items() if is_elsewhere}, heads
+    elsewhere = [name for name in TABLES_OF_USERS if is_elsewhere(given.get(name))]
+    return {name: read(name) for name in elsewhere}, heads
 
 
 def table_of_users(data: Any, role: str) -> Any:
@@ -350,10 +346,10 @@ def takes_options(
 
     A function of per-user tables or of logs takes from `options=` those of the arguments `names`
     that are not given; `engines` says which columns of frames of Spark or Dask come into memory,
-    and without it such frames are refused. A function without `names` takes all shared options as
-    `**options`, which its signature and help show. There, `every_number` says that it looks at all
-    columns of numbers, `more` are other arguments that it takes so, with their types, and `texts`
-    stand where its docstring has their names.
+    or that the function itself deals them "by user"; without it such frames are refused. A function
+    without `names` takes all shared options as `**options`, which its signature and help show.
+    There, `every_number` says that it looks at all columns of numbers, `more` are other arguments
+    that it takes so, with their types, and `texts` stand where its docstring has their names.
     """
 
     def taking(function: Function) -> Function:
@@ -365,7 +361,8 @@ def takes_options(
             given = at_the_door(named, names or NAMES, every_number)
             if names:
                 given = _with_names(function, given)
-            if engines is None:
+            # A bucket cannot have all rows of its users and all of its clusters.
+            if engines is None or (engines == "by user" and not given.get("cluster")):
                 return function(**given)
             read, heads = _in_memory(defaults | given, with_ids=engines == "named and ids")
             try:

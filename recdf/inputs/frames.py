@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,25 @@ def engine_of(data: Any) -> str | None:
     return {"pyspark": "spark", "dask": "dask", "dask_expr": "dask"}.get(
         type(data).__module__.partition(".")[0]
     )
+
+
+# Deals tables by user, as `by_user` says. `recdf` sets it, since only `partitions` knows engines.
+DEALERS: list[Callable[..., list[Any]]] = []
+
+
+def is_elsewhere(data: Any) -> bool:
+    """Whether this is a frame of Spark or Dask, or a path of files."""
+    return engine_of(data) is not None or isinstance(data, str | os.PathLike)
+
+
+def by_user(
+    work: Callable[..., Any], keys: Sequence[str], columns: Sequence[str], **tables: Any
+) -> list[Any]:
+    """Return what `work` makes of frames in memory, or of each bucket of the users of tables that
+    are elsewhere: of the columns of the key and of these columns."""
+    if any(map(is_elsewhere, tables.values())):
+        return DEALERS[0](work, keys, columns, tables)
+    return [work(**tables)]
 
 
 def plain_table(table: Table) -> Table:

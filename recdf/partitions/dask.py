@@ -78,12 +78,12 @@ def evaluate(
     >>> rd.dask.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
     frames = {"true": true, "pred": pred}
-    with _dask_engine(frames, options) as engine:
+    with dask_engine(frames, options) as engine:
         return evaluate_frames(engine, frames, evaluate, metrics, k, options, partitions)
 
 
 @contextmanager
-def _dask_engine(frames: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[DaskEngine]:
+def dask_engine(frames: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[DaskEngine]:
     """Check that the frames are of Dask, and that no column that the call names is an index."""
     try:
         import dask.dataframe as dd
@@ -102,9 +102,9 @@ def _dask_engine(frames: Mapping[str, Any], options: Mapping[str, Any]) -> Itera
     yield DaskEngine(dd)
 
 
-from_impressions = on_engine(impressions.from_impressions, _dask_engine, "Dask")
-check_log = on_engine(log_checks.check_log, _dask_engine, "Dask")
-check = check_on_engine(_dask_engine, "Dask")
+from_impressions = on_engine(impressions.from_impressions, dask_engine, "Dask")
+check_log = on_engine(log_checks.check_log, dask_engine, "Dask")
+check = check_on_engine(dask_engine, "Dask")
 
 
 class DaskEngine:

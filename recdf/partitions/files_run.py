@@ -41,7 +41,7 @@ from ..matching.overlap import Overlap
 from ..progress import Progress
 from .buckets import Dealt, Packing, dealt, known_rows, part_of_bucket, rows_table
 from .engine import Run
-from .engines import OnBucket, OnChunk, Shared
+from .engines import Handle, OnBucket, OnChunk, Shared, inline_handle
 from .needed import PLACE, ROW, NeededOfFiles
 from .source import Source, frame_of_arrow
 
@@ -310,6 +310,9 @@ class FilesEngine:
         return pa.concat_tables(
             [frame.schema.empty_table(), *self.made(frame)] if isinstance(frame, Later) else frame
         )
+
+    def share(self, data: bytes) -> Handle:
+        return inline_handle(data)
 
     def labels(self, table: Table, frame: Source) -> DataFrame:
         return frame.as_pandas(table)

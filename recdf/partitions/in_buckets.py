@@ -101,7 +101,8 @@ class InBuckets:
         self.engine, self.packed, self.schemas = engine, [], {}
         in_memory: dict[int, list[bytes]] = {}
         for role, frame in frames.items():
-            schema = packings[role].schema.with_metadata({"role": role})
+            schema = packings[role].schema
+            schema = schema.with_metadata({**(schema.metadata or {}), "role": role})
             packing, self.schemas[role] = replace(packings[role], schema=schema), schema
             self.n_buckets = packing.n_buckets
             if not isinstance(frame, Table):
@@ -299,7 +300,7 @@ def moments_of_rows(
     require(rows.empty, "per_user", join.keys)
     require(DataFrame(columns=columns), "assignment", [*join.keys, variant])
     schemas = {role: some_columns(schema, read[role]) for role, schema in known.items()}
-    _check_kinds(schemas, join.keys)
+    check_id_kinds(schemas, join.keys)
     empty = (labels_of_table(schema.empty_table()) for schema in schemas.values())
     reduction.moments(reduction.frames(*empty))  # raises what needs no rows
     described = rows.empty.copy(deep=False)
@@ -338,7 +339,7 @@ def moments_of_rows(
     return read_moments(moments, variant, by, moments["metric"].unique().tolist()).frame()
 
 
-def _check_kinds(schemas: Schemas, keys: Collection[str]) -> None:
+def check_id_kinds(schemas: Schemas, keys: Collection[str]) -> None:
     """Raise if the ids of both frames can never be equal."""
     for name in keys:
         kinds = id_kinds(schemas, name)

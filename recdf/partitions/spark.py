@@ -96,12 +96,12 @@ def evaluate(
     >>> rd.spark.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
     frames = {"true": true, "pred": pred}
-    with _spark_engine(frames, cache=cache) as engine:
+    with spark_engine(frames, cache=cache) as engine:
         return evaluate_frames(engine, frames, evaluate, metrics, k, options, partitions)
 
 
 @contextmanager
-def _spark_engine(
+def spark_engine(
     frames: Mapping[str, Any], options: Any = None, cache: bool = False
 ) -> Iterator[SparkEngine]:
     """Check that the frames are of Spark, and write errors in its words."""
@@ -124,9 +124,9 @@ def _spark_engine(
         raise
 
 
-from_impressions = on_engine(impressions.from_impressions, _spark_engine, "Spark")
-check_log = on_engine(log_checks.check_log, _spark_engine, "Spark")
-check = check_on_engine(_spark_engine, "Spark")
+from_impressions = on_engine(impressions.from_impressions, spark_engine, "Spark")
+check_log = on_engine(log_checks.check_log, spark_engine, "Spark")
+check = check_on_engine(spark_engine, "Spark")
 
 
 def _spark_words(part: Mention) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples
 from ...inputs.door import takes_options
+from ...inputs.frames import by_user
 from ...inputs.ids import IdColumn, check_labels, read_ids
 from ...judge.choices import (
     Columns,
@@ -43,7 +45,7 @@ from ...stats.many_tests import adjust
 from ...stats.shares import equal_shares_test, seen_loss, share_tests
 
 
-@takes_options("user_col", engines="named")
+@takes_options("user_col", engines="by user")
 def experiment_health(
     per_user: Any,
     assignment: Any,
@@ -121,36 +123,38 @@ def experiment_health(
     0       A          30      16.0  sample_ratio
     1       B          70      16.0  sample_ratio
     """
-    units = AssignedUnits.of(per_user, assignment, user_col, variant_col, cluster)
-    by_cols = by_columns(assignment, "assignment", by, ["variant"])
-    group, groups = group_codes(assignment, "assignment", by_cols)
-    shares = planned_shares(expected, groups, "by", units.names)
-    shape = shares.shape
+    keys = as_columns(user_col)
+    units = partial(AssignedUnits.of, keys, variant_col, as_columns(cluster))
+    work = partial(count_users, units, by)
+    named = [variant_col, *as_columns(by), *as_columns(cluster)]
+    parts: list[CountedUsers] = by_user(work, keys, named, per_user=per_user, assignment=assignment)
+    of_group, groups = joint_labels([one.groups for one in parts])
+    of_variant, names = joint_variants([one.variants for one in parts])
+    shares = planned_shares(expected, groups, "by", names)
     alpha = 1 - confidence
-    users = units.users
-    measured_user = np.isin(users.of_assignment, users.of_metric)
-    with_metrics = np.isin(units.unit, units.unit[measured_user])  # any of the unit's users has
-    assigned = units.per_cell(group, shape)
-    measured = units.per_cell(group, shape, units.alone & with_metrics)
-    several = units._replace(unit=users.of_assignment, n=users.n)
-    in_both = several.per_cell(group, shape, ~units.alone)
+    counts = np.zeros((3, *shares.shape), np.int64)
+    smallest = [[np.zeros(0, np.uint64)] for _ in range(shares.size)]
+    for one, group, variant in zip(parts, of_group, of_variant, strict=True):
+        counts[:, group[:, None], variant] += one.counts
+        cells = (group[:, None] * len(names) + variant).ravel()
+        for cell, own in zip(cells.tolist(), one.smallest, strict=True):
+            smallest[cell].append(own)
+    assigned, measured, in_both = counts
     # A row for each group; the tests of a group stand in the rows of all its variants.
     each = [*zip(assigned, shares, strict=True)]
-    repeat = np.repeat(np.arange(shape[0]), shape[1])
+    repeat = np.repeat(np.arange(len(shares)), len(names))
     srm = np.array([share_tests([n], [plan]) for n, plan in each])[repeat].T
     lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])
     lost = lost[repeat].T
     seen = np.array([seen_loss([n], [plan], alpha) for n, plan in each])
-    hashed = hash_users(assignment[units.alone], units.key, "assignment")
-    cell = (group * shape[1] + units.variant)[units.alone]
-    key = json.dumps([str(name) for name in units.key])
+    key = json.dumps([str(name) for name in parts[0].key])
     digests = []
-    for rows in split(cell, shares.size):
-        named = distinct(hashed[rows])[:NAMED]
-        digests.append(f"{key}:{''.join(f'{one:0{_DIGITS}x}' for one in named)}")
+    for hashes in smallest:
+        first = distinct(np.concatenate(hashes))[:NAMED]
+        digests.append(f"{key}:{''.join(f'{one:0{_DIGITS}x}' for one in first)}")
     with np.errstate(invalid="ignore"):
         columns = {
-            "variant": pd.Series(units.names * shape[0]),
+            "variant": pd.Series(names * len(shares)),
             "n_assigned": assigned.ravel(),
             "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
             "expected_share": shares.ravel(),
@@ -158,7 +162,7 @@ def experiment_health(
             "n_missing": (assigned - measured).ravel(),
             "missing_rate": ((assigned - measured) / assigned).ravel(),
             "n_multi_variant": in_both.ravel(),
-            "n_unassigned": users.n_unassigned,
+            "n_unassigned": sum(one.n_unassigned for one in parts),
             "srm_chi2": srm[0],
             "srm_p": srm[1],
             "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
@@ -183,7 +187,7 @@ class AssignedUnits(NamedTuple):
 
     users: Users
     variant: Codes
-    names: list[Any]
+    variants: pd.DataFrame
     alone: Mask
     unit: Codes
     n: int
@@ -192,34 +196,88 @@ class AssignedUnits(NamedTuple):
     @classmethod
     def of(
         cls,
+        keys: list[str],
+        variant_col: str,
+        clusters: list[str],
         per_user: pd.DataFrame,
         assignment: pd.DataFrame,
-        user_col: Columns,
-        variant_col: str,
-        cluster: Columns | None,
     ) -> AssignedUnits:
         """Clusters count where each is in one variant, else users do."""
-        keys = as_columns(user_col)
-        clusters = as_columns(cluster)
         require(assignment, "assignment", [*keys, variant_col, *clusters])
         require(per_user, "per_user", keys)
-        if not len(assignment):
-            raise DataError("assignment has no rows; expected one per assigned user")
         users = match_users(per_user, assignment, keys, variant_col)
         variant, labels = group_codes(assignment, "assignment", [variant_col])
         alone = ~users.several[users.of_assignment]
-        own = users, variant, labels[variant_col].tolist(), alone
+        own = users, variant, labels, alone
         if clusters:
             (codes,), n = key_codes([("assignment", assignment)], clusters)
             if not in_several_variants(codes[alone], variant[alone], n).any():
                 return cls(*own, codes, n, clusters)
         return cls(*own, users.of_assignment, users.n, keys)
 
-    def per_cell(self, group: Codes, shape: tuple[int, ...], chosen: Mask | None = None) -> Codes:
+    def per_cell(self, group: Codes, n_groups: int, chosen: Mask | None = None) -> Codes:
         """How many units each group has of each variant; those of the chosen rows."""
         rows = self.alone if chosen is None else chosen
-        cell = (group * shape[-1] + self.variant)[rows]
+        shape = n_groups, len(self.variants)
+        cell = (group * shape[1] + self.variant)[rows]
         return count_distinct(cell, math.prod(shape), self.unit[rows], self.n).reshape(shape)
+
+
+class CountedUsers(NamedTuple):
+    """Users by group and variant: those assigned, those with metrics, and those in two variants;
+    and the smallest hashes of each cell, which the digest names. `key` are the columns of the units
+    that count."""
+
+    groups: pd.DataFrame
+    variants: pd.DataFrame
+    counts: Codes
+    n_unassigned: int
+    smallest: list[Hashes]
+    key: list[str]
+
+
+UnitsOf = Callable[[pd.DataFrame, pd.DataFrame], AssignedUnits]
+
+
+def count_users(
+    units_of: UnitsOf, by: Columns | None, per_user: pd.DataFrame, assignment: pd.DataFrame
+) -> CountedUsers:
+    """Count all users, or those of one bucket."""
+    units = units_of(per_user, assignment)
+    by_cols = by_columns(assignment, "assignment", by, ["variant"])
+    group, groups = group_codes(assignment, "assignment", by_cols)
+    users = units.users
+    measured_user = np.isin(users.of_assignment, users.of_metric)
+    with_metrics = np.isin(units.unit, units.unit[measured_user])  # any of the unit's users has
+    several = units._replace(unit=users.of_assignment, n=users.n)
+    counts = [
+        units.per_cell(group, len(groups)),
+        units.per_cell(group, len(groups), units.alone & with_metrics),
+        several.per_cell(group, len(groups), ~units.alone),
+    ]
+    hashed = hash_users(assignment[units.alone], units.key, "assignment")
+    cell = (group * len(units.variants) + units.variant)[units.alone]
+    rows_of = split(cell, counts[0].size) if len(cell) else [cell] * counts[0].size
+    smallest = [distinct(hashed[rows])[:NAMED] for rows in rows_of]
+    own = np.array(counts), users.n_unassigned, smallest, units.key
+    return CountedUsers(groups, units.variants, *own)
+
+
+def joint_labels(labels: Sequence[pd.DataFrame]) -> tuple[list[Codes], pd.DataFrame]:
+    """The labels of all parts in their order, and the places of those of each part among them."""
+    if len(labels) == 1:
+        return [np.arange(len(labels[0]))], labels[0]
+    whole = pd.concat(labels, ignore_index=True)
+    codes, found = group_codes(whole, "labels", [*whole])
+    return np.split(codes, np.cumsum([len(one) for one in labels])[:-1]), found
+
+
+def joint_variants(parts: Sequence[pd.DataFrame]) -> tuple[list[Codes], list[Any]]:
+    """The same of the variants, of which there must be one."""
+    places, labels = joint_labels(parts)
+    if not len(labels):
+        raise DataError("assignment has no rows; expected one per assigned user")
+    return places, labels.iloc[:, 0].tolist()
 
 
 def planned_shares(expected: Any, labels: pd.DataFrame, argument: str, names: list[Any]) -> Floats:
@@ -261,7 +319,7 @@ def by_stratum(expected: Any) -> bool:
     return bool(expected) and all(isinstance(part, Mapping) for part in expected.values())
 
 
-@takes_options("user_col", engines="named")
+@takes_options("user_col", engines="by user")
 def find_srm(
     assignment: Any,
     columns: Columns,
@@ -342,24 +400,34 @@ def find_srm(
     0     y      240       B         40        1.0      True  invalid: sample ratio
     1     x      600       A        300        0.0     False                   fits
     """
-    looked_at = dict.fromkeys(require(assignment, "assignment", columns))
+    looked_at = [*dict.fromkeys(as_columns(columns))]
     if not looked_at:
         raise OptionError("columns is empty; expected columns of assignment, such as browser")
-    periods = require(assignment, "assignment", strata)
-    stratum, labels = group_codes(assignment, "assignment", periods)
-    units = AssignedUnits.of(assignment, assignment, user_col, variant_col, cluster)
-    planned = planned_shares(expected, labels, "strata", units.names)
-    total = units.per_cell(stratum, planned.shape)
-    parts = []
+    keys = as_columns(user_col)
+    units = partial(AssignedUnits.of, keys, variant_col, as_columns(cluster))
+    periods = as_columns(strata)
+    work = partial(count_levels, units, looked_at, periods)
+    named = [variant_col, *as_columns(cluster), *periods, *looked_at]
+    parts: list[CountedLevels] = by_user(work, keys, named, assignment=assignment)
+    of_stratum, labels = joint_labels([one.strata for one in parts])
+    of_variant, names = joint_variants([one.variants for one in parts])
+    planned = planned_shares(expected, labels, "strata", names)
+    cells = [
+        (stratum[:, None], variant) for stratum, variant in zip(of_stratum, of_variant, strict=True)
+    ]
+    total = np.zeros(planned.shape, np.int64)
+    for one, cell in zip(parts, cells, strict=True):
+        total[cell] += one.total
+    counted = []
     labelled = []
-    for name in looked_at:
-        check_labels(assignment[name], f"assignment[{name!r}]")
-        text = assignment[name].astype(object).where(assignment[name].notna(), "(null)").astype(str)
-        level, found = pd.factorize(text, sort=True)
-        shape = len(found), *planned.shape
-        parts.append(units.per_cell(level * len(planned) + stratum, shape))
+    for name, *own in zip(looked_at, *(one.levels for one in parts), strict=True):
+        of_level, found = texts_of_levels([values for values, _ in own])
+        counts = np.zeros((len(found), *planned.shape), np.int64)
+        for level, (_, n), cell in zip(of_level, own, cells, strict=True):
+            np.add.at(counts, (level[:, None, None], *cell), n)
+        counted.append(counts)
         labelled.append(pd.DataFrame({"column": name, "level": found}))
-    each = np.concatenate(parts)
+    each = np.concatenate(counted)
     alpha = 1 - confidence
     n, (chi2, p) = each.sum(axis=1), np.transpose([share_tests(own, planned) for own in each])
     of_stratum = each.sum(axis=2, keepdims=True) * planned
@@ -374,7 +442,7 @@ def find_srm(
     broken = p_adj < alpha
     result = pd.concat(labelled, ignore_index=True).assign(
         n_users=n.sum(axis=1),
-        variant=pd.Series(units.names).take(farthest[1]).array,
+        variant=pd.Series(names).take(farthest[1]).array,
         n_variant=n[farthest],
         n_expected=expect[farthest],
         chi2=chi2,
@@ -387,6 +455,47 @@ def find_srm(
     )
     add_verdicts(result, "ratio", ["fits"] * len(result))
     return result.sort_values("p_value", kind="stable", ignore_index=True)
+
+
+class CountedLevels(NamedTuple):
+    """Units by stratum and variant: all of them, and those of each level of the columns. Levels of
+    one text may stand apart."""
+
+    strata: pd.DataFrame
+    variants: pd.DataFrame
+    total: Codes
+    levels: list[tuple[pd.Series, Codes]]
+
+
+def count_levels(
+    units_of: UnitsOf, columns: list[str], strata: list[str], assignment: pd.DataFrame
+) -> CountedLevels:
+    """Count the units of all users, or those of one bucket."""
+    require(assignment, "assignment", [*columns, *strata])
+    stratum, labels = group_codes(assignment, "assignment", strata)
+    units = units_of(assignment, assignment)
+    levels = []
+    for name in columns:
+        column = assignment[name]
+        check_labels(column, f"assignment[{name!r}]")
+        # Objects that are equal, such as 1 and True, may have different texts.
+        values = _as_texts(column) if column.dtype == object else column
+        level, found = pd.factorize(values, use_na_sentinel=False)
+        n = units.per_cell(level * len(labels) + stratum, len(found) * len(labels))
+        shape = len(found), len(labels), len(units.variants)
+        levels.append((pd.Series(found), n.reshape(shape)))
+    total = units.per_cell(stratum, len(labels))
+    return CountedLevels(labels, units.variants, total, levels)
+
+
+def texts_of_levels(parts: Sequence[pd.Series]) -> tuple[list[Codes], Any]:
+    """The texts of the levels of all parts, sorted, and the places of those of each part."""
+    codes, found = pd.factorize(_as_texts(pd.concat(parts, ignore_index=True)), sort=True)
+    return np.split(codes, np.cumsum([len(one) for one in parts])[:-1]), found
+
+
+def _as_texts(column: pd.Series) -> pd.Series:
+    return column.astype(object).where(column.notna(), "(null)").astype(str)
 
 
 Hashes = npt.NDArray[np.uint64]
