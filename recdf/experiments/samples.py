@@ -53,7 +53,7 @@ from ..judge.per_user_columns import (
 from ..judge.users import ArmRows, ExperimentRows
 from ..metrics.strings import direction_of
 from ..stats.arms import HUGE, Sample
-from ..stats.resampling import random_split_p
+from ..stats.resampling import Split, splits_p
 from ..stats.shares import equal_shares_test
 
 # ------------------------------------------------------------------------------------------
@@ -389,14 +389,15 @@ def weighted(sample: Sample, weight: Floats) -> Sample:
     return Sample(weight * sample.num, weight if sample.den is None else weight * sample.den)
 
 
-def without_gaps(covariate: Sample) -> Sample:
-    """The covariate with the mean of all units in place of what is missing."""
+def without_gaps(covariate: Sample, size: Floats | None = None) -> Sample:
+    """The covariate with the mean of all units in place of what is missing. Values are sums of so
+    many rows as `size` says, or of one."""
     known = ~covariate.missing
     if known.all():
         return covariate
-    return covariate.each(
-        lambda values: np.where(known, values, values[known].mean() if known.any() else 0.0)
-    )
+    size = np.ones(len(known)) if size is None else size
+    n = max(size[known].sum(), 1)
+    return covariate.each(lambda values: np.where(known, values, size * (values[known].sum() / n)))
 
 
 def sum_by(sample: Sample, clusters: Codes) -> tuple[Sample, Codes]:
@@ -434,6 +435,7 @@ class Covariates:
     """The covariates that can be used, of the rows of both arms, and why others cannot."""
 
     used: list[Sample]
+    size: Floats | None = None
     n_missing: int = 0
     warnings: tuple[str, ...] = ()
 
@@ -445,14 +447,15 @@ class Covariates:
         # adjusting by it would turn the missing values into an effect, so it is left out.
         reasons = [not_used(one, both, data) for one in covariates]
         used = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
-        missing = [one.missing for one in covariates]
-        n_missing = int(np.logical_or.reduce(missing).sum())
-        return cls(used, n_missing, tuple(dict.fromkeys(filter(None, reasons))))
+        missing = np.logical_or.reduce([both.arm < 0, *(one.missing for one in covariates)])
+        n_missing = int(data.counts(both.where(missing)).sum())
+        size = None if data.size is None else both.take(data.size)
+        return cls(used, size, n_missing, tuple(dict.fromkeys(filter(None, reasons))))
 
     @cached_property
     def filled(self) -> tuple[Sample, ...]:
         """Those without gaps."""
-        return tuple(map(without_gaps, self.used))
+        return tuple(without_gaps(one, self.size) for one in self.used)
 
     @cached_property
     def gaps(self) -> tuple[Sample, ...]:
@@ -492,12 +495,11 @@ def make_units(
     null = metric.null
     if null is not None and unequal(both.take(null), both, data):
         warnings.append("unequal_missing")
-    before = both.n
-    after = kept.n
+    dropped = (data.counts(both) - data.counts(kept)).sum(axis=1).astype(int).tolist()
     return Ready(
         metric.name,
         in_strata(sample, kept, data, clusters, metric.name, regressed),
-        (before[0] - after[0], before[1] - after[1]),
+        (dropped[0], dropped[1]),
         tuple(warnings),
         covariates.n_missing,
         metric.cap,
@@ -507,19 +509,21 @@ def make_units(
     )
 
 
-def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
-    """Whether two shares differ beyond chance."""
-    return some != (0, 0) and min(of) > 0 and equal_shares_test(some, of)[1] < UNEQUAL
+def differ(some: Floats, of: Floats, stratified: bool) -> bool:
+    """Whether shares of the rows of both arms (2, strata) differ beyond chance, within strata if
+    there are any."""
+    if not stratified:
+        (a, b), (n_a, n_b) = some[:, 0].tolist(), of[:, 0].tolist()
+        there = a + b > 0 and min(n_a, n_b) > 0
+        return there and equal_shares_test((a, b), (n_a, n_b))[1] < UNEQUAL
+    known = of.min(axis=0) >= 2
+    splits = [Split.of_flags(*one) for one in zip(some.T[known], of.T[known], strict=True)]
+    return splits_p(splits, lambda: map(Split.by_ranks, splits)) < UNEQUAL
 
 
 def unequal(flags: Mask, both: ArmRows, data: ExperimentRows) -> bool:
-    """Whether the shares of flagged rows differ between two arms beyond chance, within strata if
-    there are any."""
-    if data.strata is None:
-        some = np.bincount(both.arm[flags], minlength=2).tolist()
-        return differ((some[0], some[1]), both.n)
-    values = flags.astype(np.float64)
-    return random_split_p(values, both.arm, both.take(data.strata[0])) < UNEQUAL
+    """Whether the shares of flagged rows differ between two arms beyond chance."""
+    return differ(data.counts(both.where(flags)), data.counts(both), data.strata is not None)
 
 
 def not_used(covariate: Sample, both: ArmRows, data: ExperimentRows) -> str:

@@ -192,15 +192,19 @@ class Aggregates:
         return found
 
     def only_0_and_1(self, column: int) -> bool:
-        """Whether all values are 0 or 1: none is outside, and Σ x(1 − x) is 0 in every cell."""
+        """Whether all values are 0 or 1: none is outside, and they are like these."""
+        inside = self.low[column] >= 0 and self.high[column] <= 1
+        return bool(inside and self.like_0_and_1(column))
+
+    def like_0_and_1(self, column: int) -> bool:
+        """Whether Σ x(1 − x) is 0 in every cell."""
         base, step = (Fraction(float(one[column])) for one in (self.grid.base, self._steps))
         at = 1 + column
         n = self.sums[:, 0, 0]
         x = self.sums[:, 0, at]
         xx = self.sums[:, at, at]
-        inside = self.low[column] >= 0 and self.high[column] <= 1
         equal = n * base * (1 - base) + step * x * (1 - 2 * base) == step**2 * xx
-        return bool(inside and equal.all())
+        return bool(equal.all())
 
     def largest(self, column: int) -> float:
         """The largest absolute value."""

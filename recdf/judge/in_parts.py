@@ -34,7 +34,7 @@ Label = tuple[Any, ...]  # bits of what is null, and the values of the columns o
 # So many labels are looked for one by one, which is faster than counting them all.
 _FEW_LABELS = 8
 # Columns and ratios that have a bit each.
-_MOST_BITS = 62
+MOST_BITS = 62
 # Rows of which third moments are taken at a time, and the most columns of one table of them.
 _CUBED_ROWS, _MOST_CUBED = 2**13, 6
 # Arms whose shares differ relatively by less are not skewed by their sizes.
@@ -500,7 +500,7 @@ class SummedUsers:
         if (
             parts.sample.num_rows < 4
             or not max(high.max(), -low.min()) < 2.0**200
-            or len(columns) + len(metrics) > _MOST_BITS
+            or len(columns) + len(metrics) > MOST_BITS
         ):
             raise RowsNeeded
         grid = Grid.of(low, high, parts.n)

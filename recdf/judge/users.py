@@ -211,6 +211,7 @@ class ExperimentRows:
     repeated: Codes | None = None
     guessed: str = ""  # the column that only looks like that unit
     movable: Codes | None = None  # strata that a treatment may move
+    size: Floats | None = None  # of rows that are sums: how many rows each stands for
     drop_thin: bool = (
         False  # strata with fewer than two units in an arm are left out, and are no error
     )
@@ -245,6 +246,15 @@ class ExperimentRows:
         ):
             return ArmRows(None, self.variant if pair[1] else 1 - self.variant)
         return ArmRows.of(self.arm(group, pair[0]), self.arm(group, pair[1]))
+
+    def counts(self, both: ArmRows) -> Floats:
+        """Rows of both arms in each stratum (2, strata)."""
+        cell, n_strata = both.arm, 1
+        if self.strata is not None:
+            n_strata = len(self.strata[1])
+            cell = cell * n_strata + both.take(self.strata[0])
+        size = None if self.size is None else both.take(self.size)
+        return np.bincount(cell, size, 2 * n_strata).reshape(2, -1).astype(np.float64)
 
     def comparable(self, both: ArmRows) -> ArmRows:
         """The rows of both arms without those of thin strata, if these are to be left out."""

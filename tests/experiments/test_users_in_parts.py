@@ -241,8 +241,6 @@ def test_stores_that_were_assigned_whole_are_seen_in_a_frame(resized):
 # What sums do not tell: the rows are read, and the table and the errors are theirs.
 ROWS = {
     "clusters in both arms": {"cluster": "segment"},
-    "clusters in strata": {"cluster": "user_id", "strata": "week"},
-    "clusters with weights": {"cluster": "user_id", "weight_col": "weight"},
     "caps": {"cap": {"revenue": 0.99}},
     "shuffled": {"test": "permutation", "n_resamples": 50},
 }
@@ -256,6 +254,10 @@ CLUSTERS = {
     "several columns": {"cluster": ["store", "segment"], "user_col": []},
     "few": {"cluster": "region"},
     "looks": {"sequential_n": 400, "alternative": "less"},
+    "strata": {"strata": "week", "time_col": "week", "by": "segment"},
+    "strata that may be moved": {"strata": "visits"},
+    "weights": {"weight_col": "weight", "covariates": PAST},
+    "weights of 0 in strata": {"weight_col": "views", "metrics": "revenue", "strata": "week"},
 }
 
 
@@ -266,8 +268,24 @@ def test_clusters_are_added_up_where_they_are(given, parts, no_rows, tmp_path):
     arm = (users["variant"] == "B").astype(int)
     users["store"] = users["user_id"] % 97 * 2 + arm
     users["region"] = "r" + (users["user_id"] % 15 * 2 + arm).astype(str)
+    users["visits"] = np.where(users["revenue"] + 2 * arm > 6, "many", "few")
     users = users.sample(frac=1, random_state=2)
-    same(written(users, tmp_path), users, **{"cluster": "store", **given})
+    found = same(written(users, tmp_path), users, **{"cluster": "store", **given})
+    assert found["remarks"].str.contains("strata_moved").any() == (given.get("strata") == "visits")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("given", [{}, {"strata": "week"}, {"weight_col": "weight"}])
+def test_nulls_of_clusters_are_told_from_values(given, parts, no_rows, tmp_path):
+    users = with_gaps(with_nulls(some_users(n=MANY)))
+    users["store"] = users["user_id"] % 97 * 2 + (users["variant"] == "B")
+    more = users["revenue"].mask((users["variant"] == "B") & (users["user_id"] % 5 == 0))
+    given = {"cluster": "store", "nan": "drop", "covariates": PAST, **given}
+    found = same(written(users, tmp_path), users, **given)
+    assert (found["n_dropped"] > 0).sum() == 3
+    assert (found["n_covariate_missing"] > 0).any()
+    found = same(written(users.assign(revenue=more), tmp_path), users.assign(revenue=more), **given)
+    assert found["remarks"].str.contains("unequal_missing").tolist() == [True, False, False, False]
 
 
 @pytest.mark.long
@@ -493,9 +511,35 @@ def test_more_nulls_in_one_arm_are_named(parts, no_rows, tmp_path):
 
 
 @pytest.mark.long
-def test_other_nulls_need_the_rows(parts, tmp_path):
+def test_nulls_are_left_out_in_strata_that_may_be_moved(parts, no_rows, tmp_path):
+    users = with_nulls(some_users(n=MANY))
+    for more in (0, 2):
+        worth = users["revenue"].fillna(6) + more * (users["variant"] == "B") > 6
+        users["visits"] = np.where(worth, "many", "few")
+        found = same(written(users, tmp_path), users, nan="drop", strata="visits")
+        assert found["remarks"].str.contains("strata_moved")[0] == (more > 0)
+
+
+@pytest.mark.long
+def test_zeros_and_ones_beside_an_arm_with_other_values(parts, tmp_path):
+    users = some_users((0.4, 0.3, 0.3))
+    users["hit"] += users["hit"] * (users["variant"] == "C")
+    same(written(users, tmp_path), users, "hit", strata="week")
+
+
+@pytest.mark.long
+def test_strata_of_which_one_has_arms_of_nearly_one_size(parts, no_rows, tmp_path):
+    users = some_users((0.55, 0.45), MANY)
+    even = np.where(users["user_id"] % 2 == 0, "A", "B")
+    users["variant"] = np.where(users["week"] > 0, users["variant"], even)
+    users.loc[5, "variant"] = "A"
+    users["weight"] = np.random.default_rng(2).exponential(1, MANY)
+    same(written(users, tmp_path), users, "revenue", weight_col="weight", strata="week")
+
+
+@pytest.mark.long
+def test_nulls_that_are_refused_are_told_by_the_rows(parts, tmp_path):
     users = with_nulls(some_users(n=600))
-    same(written(users, tmp_path), users, "revenue", nan="drop", strata="week")
     with pytest.raises(rd.DataError, match="'revenue' is null in 67 of 600 rows"):
         rd.compare_variants(written(users, tmp_path), "revenue", control="A", details=True)
 

@@ -336,8 +336,8 @@ class MomentArms(ArmsInCells):
         warnings: tuple[str, ...] = ("missing_not_checked",)
         if not np.isnan(n_null).any():
             dropped = both(int, dropped)
-            whole = both(lambda *some: sum(some), units.n, dropped)
-            warnings = ("unequal_missing",) if differ(both(int, n_null), whole) else ()
+            whole = np.array([units.n, dropped]).sum(axis=0)[:, None]
+            warnings = ("unequal_missing",) * differ(np.array(n_null)[:, None], whole, False)
         return Ready(name, units, dropped, warnings, pair=None if den is None else (num, den))
 
     def record_of(

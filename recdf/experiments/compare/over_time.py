@@ -483,7 +483,7 @@ def effect_over_time(
         groups=pd.DataFrame({"period": periods.labels}),
         users=np.arange(len(people.frame)),
         strata=None,
-        movable=movable_strata(known, exposure_col, strata_cols),
+        movable=movable_strata(known, users, exposure_col, strata_cols),
     )
     arms = Arms.of(users.groups, people.variants, control, role)
     exposures = Exposures(people, periods, users, strata_cols)

@@ -12,25 +12,29 @@ import pyarrow as pa
 
 from ...inputs.data_files import UserParts, frame_of_table
 from ...judge.aggregates import RowsNeeded
-from ...judge.in_parts import floats_of
-from ...judge.per_user_columns import MetricColumns
-from ...stats.arms import HUGE
+from ...judge.choices import RaiseOrDrop
+from ...judge.in_parts import MOST_BITS, floats_of
+from ...judge.per_user_columns import Floats, MetricColumns
+from ...stats.arms import HUGE, Sample
 from ..samples import MetricRows, defined_bounds, read_metrics
-from .summed_users import Specs
+from .summed_users import Specs, weighed
 
-_ROWS = "\0rows"  # the column of their number
+_ROWS, _KIND = "\0rows", "\0kind"  # the columns of their number, and of what is null
 # Sums that reach as far as so many of their standard deviations are exact to 1e-11 of these.
 _MOST_OF_SUMS = 5e4
 
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """Sums of the numbers and the number of rows, for each combination of the keys; NaN where a
-    number is null, one of `dens` is negative, or one of the `ids` may be unknown."""
+    """Sums of the numbers and the number of rows, for each combination of the keys and of what is
+    null: a bit for each number, and for each ratio with nothing to count, a null beside 0.
+
+    A negative denominator is infinite, and the number of rows NaN where an id may be unknown.
+    """
 
     keys: list[str]
     numbers: list[str]
-    dens: set[str | None]
+    ratios: list[MetricColumns]
     ids: list[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
@@ -40,9 +44,14 @@ class ClusterSums:
             for name, one in made.items():
                 if pa.types.is_dictionary(one.type):
                     made[name] = one.dictionary_decode()
-            values, _ = floats_of(batch, self.numbers, np.full(len(self.numbers), np.nan))
-            for name, one in zip(self.numbers, values, strict=True):
-                made[name] = pa.array(np.where(one < 0, np.nan, one) if name in self.dens else one)
+            read, _ = floats_of(batch, self.numbers, np.full(len(self.numbers), np.nan))
+            values = dict(zip(self.numbers, read, strict=True))
+            null = [np.isnan(one) for one in read]
+            null += [np.isnan(values[num]) & (values[den] == 0) for num, den in self.ratios if den]
+            made[_KIND] = pa.array(sum(one.astype(np.int64) << i for i, one in enumerate(null)))
+            for den in {den for _, den in self.ratios if den}:
+                values[den] = np.where(values[den] < 0, np.inf, values[den])
+            made |= {name: pa.array(one) for name, one in values.items()}
             ids = [batch.column(name) for name in self.ids]
             unknown = any(one.null_count or pa.types.is_floating(one.type) for one in ids)
             made[_ROWS] = pa.array(np.full(len(batch), np.nan if unknown else 1.0))
@@ -51,22 +60,23 @@ class ClusterSums:
 
     def of(self, rows: pa.Table) -> pa.Table:
         added = [*self.numbers, _ROWS]
-        found = rows.group_by(self.keys, use_threads=False).aggregate([(x, "sum") for x in added])
-        columns = [found[name] for name in [*self.keys, *(f"{x}_sum" for x in added)]]
-        return pa.table(columns, names=[*self.keys, *added])
+        keys = [*self.keys, _KIND]
+        found = rows.group_by(keys, use_threads=False).aggregate([(x, "sum") for x in added])
+        columns = [found[name] for name in [*keys, *(f"{x}_sum" for x in added)]]
+        return pa.table(columns, names=[*keys, *added])
 
 
 def _exact(data: pd.DataFrame, numbers: list[str], labels: list[str]) -> bool:
     """Whether the sums of the clusters tell their distances in each arm. Sums of huge numbers lose
     the digits of a small spread; those of whole numbers are exact."""
-    arms = data.groupby(labels, observed=True, dropna=False)
-    rows = data[_ROWS]
-    of_arm = arms[_ROWS].transform("sum")
     for name in numbers:
-        apart = data[name] - rows * (arms[name].transform("sum") / of_arm)
+        known = data[data[name].notna()]
+        arms = known.groupby(labels, observed=True, dropna=False)
+        mean = arms[name].transform("sum") / arms[_ROWS].transform("sum")
+        apart = known[name] - known[_ROWS] * mean
         spread = np.sqrt((apart**2).groupby(arms.ngroup()).transform("mean"))
-        far = data[name].abs() > _MOST_OF_SUMS * spread
-        if (far & (data[name] % 1 != 0)).any():
+        far = known[name].abs() > _MOST_OF_SUMS * spread
+        if (far & (known[name] % 1 != 0)).any():
             return False
     return True
 
@@ -78,35 +88,46 @@ def clusters_in_parts(
     keys: list[str],
     labels: list[str],
     ids: list[str],
-) -> tuple[pd.DataFrame, list[MetricRows]]:
-    """A row for each cluster and combination of the other keys, and the metrics of these rows.
-    `labels` are the keys of segments and variants, and `ids` those of users."""
-    every = [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
+    nan: RaiseOrDrop,
+    weight: str | None,
+) -> tuple[pd.DataFrame, list[MetricRows], dict[str, Sample], Floats]:
+    """A row for each cluster, combination of the other keys and kind of nulls, with the metrics and
+    the weights of these rows, and how many rows each is the sum of. `labels` are the keys of
+    segments, strata and variants, and `ids` those of users."""
+    own, past = specs, covariates
+    if weight is not None:
+        parts, own, past = weighed(parts, specs, covariates, weight)
+    every = [(weight, None), *own.values(), *itertools.chain.from_iterable(past.values())]
     numbers = list(dict.fromkeys(name for pair in every for name in pair if name is not None))
-    made = {*numbers, _ROWS} | {f"{name}_sum" for name in [*numbers, _ROWS]}
-    if made & {*keys}:
+    made = {*numbers, _ROWS, _KIND} | {f"{name}_sum" for name in [*numbers, _ROWS]}
+    if made & {*keys} or len(numbers) + len(own) > MOST_BITS:
         raise RowsNeeded
-    sums = ClusterSums(keys, numbers, {den for _, den in specs.values()}, ids)
+    sums = ClusterSums(keys, numbers, [*own.values()], ids)
     try:
         sums([parts.sample])  # what cannot be added up fails here, and not in an engine's worker
         found = filter(None, parts.run(sums, list(dict.fromkeys([*keys, *numbers, *ids]))))
         data = parts.typed(frame_of_table(sums.of(pa.concat_tables(found))), labels)
     except pa.ArrowException:  # such as keys that are lists
         raise RowsNeeded from None
-    small = (np.abs(data[numbers].to_numpy()) < HUGE).all()  # and no NaN
-    if not small or data[_ROWS].sum() != parts.n or not _exact(data, numbers, labels):
+    null = data[numbers].isna().to_numpy()
+    told = data[[_KIND]].to_numpy() >> np.arange(len(numbers)) & 1 == 1
+    odd = (data[numbers].abs() >= HUGE).any(axis=None) or (null != told).any()
+    odd |= weight is not None and data[weight].isna().any()
+    if odd or data[_ROWS].sum() != parts.n or not _exact(data, numbers, labels):
         raise RowsNeeded
 
     def counted(pair: MetricColumns) -> MetricColumns:
         return pair[0], pair[1] or _ROWS
 
-    own = {name: counted(pair) for name, pair in specs.items()}
-    past = {name: [*map(counted, xs)] for name, xs in covariates.items()}
+    own = {name: counted(pair) for name, pair in own.items()}
+    past = {name: [*map(counted, xs)] for name, xs in past.items()}
     metrics = []
-    for one, (num, den) in zip(read_metrics(data, own, past, "raise"), specs.values(), strict=True):
+    for one, (num, den) in zip(read_metrics(data, own, past, nan), specs.values(), strict=True):
         names = ["/".join(filter(None, pair)) for pair in covariates.get(one.name, ())]
         xs = dict(zip(names, one.covariates.values(), strict=True))
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
         pair = None if den is None else (num, den)
         metrics.append(replace(one, covariates=xs, bounds=bounds, pair=pair))
-    return data, metrics
+    rows = data[_ROWS].to_numpy()
+    weights = {} if weight is None else {weight: Sample(data[weight].to_numpy(), rows)}
+    return data, metrics, weights, rows

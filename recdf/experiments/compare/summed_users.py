@@ -16,15 +16,14 @@ import pyarrow as pa
 from ...inputs.constraints import OneLabel
 from ...inputs.data_files import OfBatches, UserParts, needed_frame
 from ...inputs.options import as_columns
-from ...judge.aggregates import RowsNeeded, UnitsRecord
-from ...judge.cautions import UNEQUAL
+from ...judge.aggregates import Aggregates, RowsNeeded, UnitsRecord
 from ...judge.choices import Columns, RaiseOrDrop, Row
 from ...judge.effects.fits import fits
 from ...judge.effects.means import estimate
 from ...judge.effects.units import Linear, Units, quantity
 from ...judge.in_parts import CellForm, Label, Regressed, SummedUsers, floats_of
 from ...judge.per_user_columns import Codes, Floats, Mask, MetricColumns, group_codes
-from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
+from ...judge.users import ArmRows, ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import HUGE, MEAN_ROUNDING, both
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import SYMMETRIC, Split, splits_p, turn_of_split
@@ -120,16 +119,17 @@ class ArmsInCells:
         found = compare_ready(ready, settings, None, surplus)
         if self.rows is None or self.rows.movable is None:
             return found
-        if any(sum(one.n_dropped) for one in ready):  # strata are of the users who have a value
-            raise RowsNeeded
-        both_arms = self.rows.both(group, pair)
         for i, units in enumerate(one.units for one in ready):
             whole = units.whole
             n = np.array(units.n)
+            # A row for each user who has a value, in the order of the cells.
+            of_cells = units.record.n.astype(np.int64)
+            arm, stratum = np.divmod(np.arange(len(of_cells)).repeat(of_cells), units.n_strata)
+            users = ArmRows(None, arm), replace(self.rows, movable=stratum)
             form = quantity(whole.strata.mean, whole.metric).form
             var = float((whole.record.squares(np.tile(form, (2, 1))) / (n - 1) / n).sum())
             worth = quantity(units.record.mean, units.metric).value.reshape(2, -1).T
-            found[i] = with_moved(found[i], moved_by_worth(worth, var, both_arms, self.rows))
+            found[i] = with_moved(found[i], moved_by_worth(worth, var, *users))
         return found
 
     def unbalanced(
@@ -170,23 +170,31 @@ class ArmsInCells:
         known = np.flatnonzero(sizes.min(axis=1) >= 2).tolist()
 
         def split(form: Floats, stratum: int) -> Split:
+            """With the largest skewness that there can be."""
             n_c, n_t = sizes[stratum].tolist()
             both = strata.cells([stratum])
-            skewness = 0.0
             var = both.squares(form[None])[0] / both.n[0]
             # A constant ratio, such as a covariate times the weights, leaves rounding.
             if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * (np.abs(form) @ half):
                 return Split(n_c, n_t, 0.0, 0.0, 0.0)
-            turn = abs(turn_of_split(n_c, n_t))
-            most = np.abs(form) @ np.where(form != 0, half, 0)
-            if turn and not turn * most < SYMMETRIC * math.sqrt(var):
-                third = self.third(form, both, columns, cells, stratum, named)
-                skewness = third / both.n[0] / var**1.5
+            most = float(np.abs(form) @ np.where(form != 0, half, 0)) / math.sqrt(var)
             control, treatment = record.above[at[:, stratum]]
-            return Split(n_c, n_t, float(form @ (treatment - control)), float(var), skewness)
+            return Split(n_c, n_t, float(form @ (treatment - control)), float(var), most)
 
         def p_of(form: Floats) -> float:
             splits = [split(form, stratum) for stratum in known]
+            turns = [abs(turn_of_split(*one[:2])) for one in splits]
+            skewed = any(
+                turn and not turn * one.skewness < SYMMETRIC
+                for turn, one in zip(turns, splits, strict=True)
+            )
+            for i, stratum in enumerate(known):
+                skewness = 0.0
+                if skewed and turns[i] and splits[i].var:
+                    both = strata.cells([stratum])
+                    third = self.third(form, both, columns, cells, stratum, named)
+                    skewness = third / both.n[0] / splits[i].var ** 1.5
+                splits[i] = splits[i]._replace(skewness=skewness)
             return splits_p(splits, lambda: self.ranked(splits))
 
         products = forms @ whole.central[0] @ forms.T
@@ -321,15 +329,6 @@ class SummedArms(ArmsInCells):
         """The users of some parts in each stratum of both arms (2, strata)."""
         return np.asarray(self.users.record.n[pair[..., parts]].sum(axis=2))
 
-    def differs(self, some: Floats, of: Floats) -> bool:
-        """Whether shares of the users of both arms (2, strata) differ beyond chance, within strata
-        if there are any."""
-        if not self.stratified:
-            return differ(*(both(float, tuple(one[:, 0])) for one in (some, of)))
-        known = of.min(axis=0) >= 2
-        splits = [Split.of_flags(*one) for one in zip(some.T[known], of.T[known], strict=True)]
-        return splits_p(splits, lambda: map(Split.by_ranks, splits)) < UNEQUAL
-
     def usable(
         self, tested: Sequence[MetricColumns], pair: Codes, parts: Any = True
     ) -> list[MetricColumns]:
@@ -344,9 +343,8 @@ class SummedArms(ArmsInCells):
                 and self.users.record.cells(known).mean[:, self.at[x[1]]].min() <= 0
             ):
                 raise RowsNeeded
-        return [
-            x for x in tested if not self.differs(self.count(every & self.missing(x), pair), of)
-        ]
+        missing = {x: self.count(every & self.missing(x), pair) for x in tested}
+        return [x for x in tested if not differ(missing[x], of, self.stratified)]
 
     def constants(
         self, columns: list[int], pair: Codes, named: Sequence[MetricColumns], parts: Any = True
@@ -561,13 +559,18 @@ class SummedArms(ArmsInCells):
         of = self.in_cells(metric, pair)
         share = settings.tests[name] == "proportion"
         odd = share and (den is not None or not self.users.record.only_0_and_1(self.at[num]))
+        # The values of other arms tell nothing of those that may be 0 and 1 here.
+        record = of.units.record
+        assert isinstance(record, Aggregates)
+        like = self.stratified and den is None and record.like_0_and_1(of.units.metric.num)
+        odd |= like and not record.only_0_and_1(of.units.metric.num)
         if odd or no_estimate(of.units):
             raise RowsNeeded
         units = replace(of.units, spreads=self.spreads.get(of.key(metric)))
         unknown = self.count(null & ~empty, pair)
         every = self.count(null | ~null, pair)
         dropped = both(int, tuple(self.count(null, pair).sum(axis=1)))
-        unequal = ("unequal_missing",) if self.differs(unknown, every) else ()
+        unequal = ("unequal_missing",) if differ(unknown, every, self.stratified) else ()
         num, den = self.named[name]
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
         return Ready(

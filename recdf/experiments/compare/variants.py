@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -463,10 +464,9 @@ def compare_variants(
     needed = columns_of_users(metrics, covariates, variant_col, named, health)
     asked = test.values() if isinstance(test, Mapping) else [test]
     resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
-    # Rows of a frame are compared as fast as they are added up by cluster or with weights, and
-    # clusters with weights are not added up.
+    # Rows of a frame are compared as fast as they are added up by cluster or with weights.
     in_rows = isinstance(data, pd.DataFrame) and (cluster or weight_col)
-    if not (cap is not None or resampled or in_rows or (cluster and weight_col)):
+    if not (cap is not None or resampled or in_rows):
         given, parts = users_in_parts(data, needed, variant_col)
     data = needed_frame(given, "data", needed) if parts is None else parts.head
     frame_of("data", data)
@@ -503,9 +503,8 @@ def compare_variants(
     if parts is not None:
         try:
             if clusters:
-                users, late = _clusters_of_parts(
-                    parts, specs, past, variant_col, by_cols, user_col, clusters, times, health
-                )
+                of_clusters = parts, specs, past, variant_col, by_cols, user_col, clusters
+                users, late = _clusters_of_parts(*of_clusters, times, health, nan, weight_col)
                 return default_columns(compare_users(users, data, *more, late, progress), details)
             labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
             of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
@@ -542,28 +541,31 @@ def _clusters_of_parts(
     clusters: list[str],
     times: tuple[str | None, list[str], str | None],
     health: pd.DataFrame | None,
+    nan: RaiseOrDrop,
+    weight: str | None,
 ) -> tuple[UsersInRows, list[Difference]]:
     """The sums of clusters in parts, and what times and strata say against their variants."""
-    if health is not None or times[1]:  # users, and rows in strata, are counted one by one
+    if health is not None:  # whose users are looked for one by one
         raise RowsNeeded
     head = parts.head
-    labels = [variant_col, *by_cols]
+    labels = list(dict.fromkeys([variant_col, *by_cols, *times[1]]))
     dates = [name for name in head.columns if looks_like_date(head[name])]
     keys = list(dict.fromkeys([*labels, *clusters, *dates, *filter(None, times[::2])]))
     users = as_columns(user_col) or ["user_id"] * ("user_id" in head.columns)
     ids = [name for name in users if name not in keys]
     try:
-        data, metrics = clusters_in_parts(parts, specs, covariates, keys, labels, ids)
+        columns = specs, covariates, keys, labels, ids, nan, weight
+        data, metrics, weights, size = clusters_in_parts(parts, *columns)
         for name in ids:  # of another kind than ids have
             known_ids(parts.sample.select([name]).to_pandas(), "data", name)
         own = users if {*users} <= {*keys} else None
-        rows = read_experiment_rows(data, variant_col, by_cols, own, (), clusters)
+        rows = read_experiment_rows(data, variant_col, by_cols, own, times[1], clusters)
         if rows.randomised is not rows.clusters or data[dates].isna().any(axis=None):
             raise RowsNeeded
-        rows, late = in_time(data, rows, labels, *times)
+        rows, late = in_time(data, replace(rows, size=size), [variant_col, *by_cols], *times)
     except RecdfError:  # the rows tell more of what is wrong
         raise RowsNeeded from None
-    return UsersInRows(metrics, {}, rows), late
+    return UsersInRows(metrics, weights, rows), late
 
 
 def compare_users(

@@ -85,7 +85,7 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
     for i, one in enumerate(one.each(both.take) for one in covariates):
         if not_used(one, both, rows):
             continue
-        one = without_gaps(one)
+        one = without_gaps(one, None if rows.size is None else both.take(rows.size))
         if cell is not None:
             one, present = sum_by(one, cell)
             arm = present % n % 2
@@ -137,7 +137,7 @@ def shares_change(
         dates = _as_dates(data[name])
         ordered = True
         if name != time_col and (
-            dates is None or (time_col is not None and not _refines(dates, stratum))
+            dates is None or (time_col is not None and not _refines(dates, stratum, rows))
         ):
             continue
         if dates is None:
@@ -182,14 +182,16 @@ def users_in_both(
     return [Difference("users_in_both", f"{amount(left_out, 'user')} in both arms", where)]
 
 
-def movable_strata(data: pd.DataFrame, time_col: str | None, strata: Sequence[str]) -> Codes | None:
+def movable_strata(
+    data: pd.DataFrame, rows: ExperimentRows, time_col: str | None, strata: Sequence[str]
+) -> Codes | None:
     """The codes of strata that a treatment may move. Strata of the time of the assignment are moved
     by nothing: `time_col`, or a column of dates, tells which are."""
-    if not strata or time_col in strata:
+    if rows.strata is None or time_col in strata:
         return None
-    codes = group_codes(data, "data", strata)[0]
+    codes = rows.strata[0]
     times = [None if time_col is None else data[time_col], *(_as_dates(data[n]) for n in data)]
-    return None if any(_refines(one, codes) for one in times) else codes
+    return None if any(_refines(one, codes, rows) for one in times) else codes
 
 
 def in_time(
@@ -220,7 +222,7 @@ def in_time(
             ) from None
         where = np.bincount(rows.group, late, len(rows.groups)) > 0
         found.insert(0, Difference("covariate_after", name, where))
-    return replace(rows, movable=movable_strata(data, time_col, strata)), found
+    return replace(rows, movable=movable_strata(data, rows, time_col, strata)), found
 
 
 def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str:
@@ -238,8 +240,12 @@ def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str
     cell = of.take(rows.movable) * 2 + of.arm
     with undefined_is_nan():
         worth = np.bincount(cell, units.num, 2 * size) / np.bincount(cell, den, 2 * size)
-    values = units.num if units.den is None else linearise(units.num, den)[1]
-    var = sum(one.var(ddof=1) / len(one) for one in of.split(values))
+    arm = of.arm
+    if rows.clusters is not None:
+        units, present = sum_by(units, of.take(rows.clusters) * 2 + arm)
+        arm = present % 2
+    values = units.num if units.den is None else linearise(units.num, units.den)[1]
+    var = sum(one.var(ddof=1) / len(one) for one in (values[arm == 0], values[arm == 1]))
     return moved_by_worth(worth.reshape(size, 2), var, of, rows)
 
 
@@ -250,10 +256,13 @@ def moved_by_worth(worth: Floats, var: float, both: ArmRows, rows: ExperimentRow
     # The mean of the arms' means: an effect beside other shares moves no stratum.
     known = ~np.isnan(worth)
     index = (np.where(known, worth, 0).sum(axis=1) / known.sum(axis=1).clip(1))[rows.movable]
-    control, treatment = both.split(both.take(index))
-    if abs(treatment.mean() - control.mean()) < HALF_AN_ERROR * np.sqrt(var):
+    one = Sample(index) if rows.size is None else Sample(index * rows.size, rows.size)
+    n = both.n if one.den is None else map(np.sum, both.split(both.take(one.den)))
+    sums = map(np.sum, both.split(both.take(one.num)))
+    control, treatment = (total / size for total, size in zip(sums, n, strict=True))
+    if abs(treatment - control) < HALF_AN_ERROR * np.sqrt(var):
         return ""
-    p = p_of_balance([Sample(index)], replace(rows, strata=None), both)[0]
+    p = p_of_balance([one], replace(rows, strata=None), both)[0]
     return next((code for code, limit in MOVED_LEVELS if p < limit), "")
 
 
@@ -324,14 +333,15 @@ def _as_times(values: pd.Series) -> pd.Series:
     return dates
 
 
-def _refines(times: pd.Series | None, stratum: Codes) -> bool:
+def _refines(times: pd.Series | None, stratum: Codes, rows: ExperimentRows) -> bool:
     """Whether times are those of the strata, only finer."""
     if times is None:
         return False
     dated = pd.api.types.is_datetime64_any_dtype(times.dtype)
     periods = (times.dt.floor("D") if dated else times).to_numpy()
-    table = pd.crosstab(periods, stratum).to_numpy()
-    return bool(table.max(axis=1).sum() >= IN_USUAL_STRATUM * table.sum())
+    size = np.ones(len(stratum)) if rows.size is None else rows.size
+    table = pd.Series(size).groupby([periods, stratum]).sum()
+    return bool(table.groupby(level=0).max().sum() >= IN_USUAL_STRATUM * table.sum())
 
 
 def _first_row_of_units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
