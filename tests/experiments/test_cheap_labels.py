@@ -516,6 +516,15 @@ def test_a_judge_who_was_hardly_seen_to_err_may_have_erred_in_one_list_more(miss
     assert clipped["weight"] > 0  # as ppi-python
 
 
+def test_a_judge_who_says_the_same_of_all_lists_leaves_the_exact_interval_of_people():
+    """Student's interval is narrower, and missed shares near 0 and 1 in up to 7.5 % of samples."""
+    human, cheap = yes_or_no(0)
+    cheap["hitrate@10"] = 1.0
+    found = rd.experiments.prediction_powered(human, cheap, "hitrate@10").iloc[0]
+    assert (found["ci_low"], found["ci_high"]) == (found["ci_low_human"], found["ci_high_human"])
+    assert (found["verdict"], found["n_effective"]) == ("human alone", 60)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("n", [30, 60, 100])
 def test_intervals_cover_the_mean_under_a_judge_who_errs_rarely_and_on_one_side(n):

@@ -105,7 +105,7 @@ def prediction_powered(
     that is rarely wrong, and then far, may not have been wrong in n lists. It holds however biased
     the judge is, since people correct it. The interval of the human labels alone is made in the
     same way (that of Clopper and Pearson where every value is 0 or 1), and where it is the
-    narrower one, it counts and λ is 0.
+    narrower one, or the judge tells nothing (λ = 0), it counts and λ is 0.
 
     Parameters
     ----------
@@ -387,7 +387,8 @@ def labelled_row(
     """All numbers of one mean or difference, from values of lists that are between the bounds; null
     for fewer than three lists of people.
 
-    Of the estimates with and without the judge, the one with the narrower interval counts.
+    Of the estimates with and without the judge, the one with the narrower interval counts; without
+    a weight of the judge, that of people.
     """
     units = labelled_units(y, f, judged, weights, unit, beside)
     counts = {"n_human": (judged & ~np.isnan(y)).sum(), "n_cheap": (~judged & ~np.isnan(f)).sum()}
@@ -420,7 +421,7 @@ def labelled_row(
         reach = normal_quantile((1 + confidence) / 2) * np.sqrt(found.var)
         low = found.mean - reach
         high = found.mean + reach
-    elif not high - low < human[1] - human[0]:
+    elif not (found.weight > 0 and high - low < human[1] - human[0]):
         (low, high), found, both = human, alone, own
     off = bias.ends(typical, of_difference(bounds)).interval(confidence)
     narrower = (human[1] - human[0]) / (high - low) if high > low else np.nan
