@@ -237,10 +237,10 @@ def of_difference(bounds: MetricBounds) -> MetricBounds:
 class MetricRows:
     """One metric over all rows.
 
-    `defined` is None when every row counts. Rows that do not are null, or, for a ratio of sums,
-    have nothing to count (a denominator of 0 beside a null numerator); only the first kind is in
-    `null`, since the second kind adds nothing to either sum. `bounds` are those of a mean whose
-    definition is known, and `pair` the columns of a ratio.
+    `defined` is None when every row counts. Rows that do not are null, have the weight 0, or, for a
+    ratio of sums, have nothing to count (a denominator of 0 beside a null numerator). Only the
+    first kind is in `null`, since the others add nothing to either sum. `bounds` are those of a
+    mean whose definition is known, and `pair` the columns of a ratio.
     """
 
     name: str
@@ -416,8 +416,8 @@ def sum_by(sample: Sample, clusters: Codes) -> tuple[Sample, Codes]:
 
 @dataclass(frozen=True)
 class Ready:
-    """The units of one metric in both arms, and which rows (None: those of moments) and covariates
-    were left out."""
+    """The units of one metric in both arms, how many rows and covariates were left out, and the
+    rows that were kept (`both`; None where there are only sums)."""
 
     name: str
     units: Units

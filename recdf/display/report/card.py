@@ -1,5 +1,5 @@
-"""The verdict about the models of a result: six lines and a badge, from the codes of the tables,
-and what could overturn it: lists that models lack, orders of ties, findings in the data.
+"""The verdict of a page, of models and of experiments: lines and a badge, from the codes of the
+tables, and what could overturn it: lists that models lack, orders of ties, findings in the data.
 
 Contract: docs/report.md has the rules. A line is a function of rows and nothing else. What would
 change the verdict stands in the badge, and "So" asks for no more than the badge allows.

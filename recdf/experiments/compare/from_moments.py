@@ -323,15 +323,15 @@ class MomentArms(ArmsInCells):
         # With segments, the same users may be in several.
         return np.vstack([users, users[0] if len(users) == 1 else users[0] * np.nan])
 
-    def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
+    def ready(self, metric: int, cells: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
         columns, forms = self.forms(self.needed(name))
-        pair = pair.reshape(2)
-        units = Units.of_moments(self.table.record(columns, pair), forms[0], tuple(forms[1:]))
+        arms = cells.reshape(2)
+        units = Units.of_moments(self.table.record(columns, arms), forms[0], tuple(forms[1:]))
         of = self.table.numbers
         null = of["n_null"]
         n_null, dropped = (
-            both(float, tuple(one[pair, self.at[num]])) for one in (null, null + of["n_empty"])
+            both(float, tuple(one[arms, self.at[num]])) for one in (null, null + of["n_empty"])
         )
         warnings: tuple[str, ...] = ("missing_not_checked",)
         if not np.isnan(n_null).any():
@@ -341,26 +341,26 @@ class MomentArms(ArmsInCells):
         return Ready(name, units, dropped, warnings, pair=None if den is None else (num, den))
 
     def record_of(
-        self, columns: list[int], pair: Codes, covariates: Sequence[MetricColumns]
+        self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
     ) -> KnownMoments:
-        return self.table.record(columns, pair.ravel())
+        return self.table.record(columns, cells.ravel())
 
     def third(
         self,
         form: Floats,
-        both: Any,
+        record: Any,
         columns: list[int],
-        pair: Codes,
+        cells: Codes,
         stratum: int,
         covariates: Sequence[MetricColumns],
     ) -> float:
         used, *others = np.flatnonzero(form)
-        arms = self.table.record(columns, pair.ravel())
+        arms = self.table.record(columns, cells.ravel())
         skewness = arms.skewness[:, used]
         if others or np.isnan(skewness).any():  # the test is then that of a normal mean
             return 0.0
         var = arms.central[:, used, used] / arms.n
-        apart = arms.mean[:, used] - both.mean[0, used]
+        apart = arms.mean[:, used] - record.mean[0, used]
         cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
         return form[used] ** 3 * cubes.sum()
 

@@ -1,4 +1,5 @@
-"""Clusters of users in parts: their sums, which come into memory as a row for each cluster."""
+"""Sums of clusters whose rows are in parts. A row comes into memory for each combination of
+a cluster, the other keys and what is null."""
 
 from __future__ import annotations
 
@@ -19,22 +20,23 @@ from ...stats.arms import HUGE, Sample
 from ..samples import MetricRows, defined_bounds, read_metrics
 from .summed_users import Specs, weighed
 
-_ROWS, _KIND = "\0rows", "\0kind"  # the columns of their number, and of what is null
-# Sums that reach as far as so many of their standard deviations are exact to 1e-11 of these.
+_ROWS, _KIND = "\0rows", "\0kind"  # added columns: the number of rows, and what is null in them
+# A sum that is at most so many standard deviations is rounded by at most 1e-11 of one.
 _MOST_OF_SUMS = 5e4
 
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """Sums of the numbers and the number of rows, for each combination of the keys and of what is
+    """Adds up the numbers, and counts the rows, for each combination of the keys and of what is
     null: a bit for each number, and for each ratio with nothing to count, a null beside 0.
 
-    A negative denominator is infinite, and the number of rows NaN where an id may be unknown.
+    A negative denominator counts as infinite, so that the sum shows it. The number of rows is NaN
+    where an id may be unknown.
     """
 
     keys: list[str]
     numbers: list[str]
-    ratios: list[MetricColumns]
+    metrics: list[MetricColumns]
     ids: list[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
@@ -47,9 +49,9 @@ class ClusterSums:
             read, _ = floats_of(batch, self.numbers, np.full(len(self.numbers), np.nan))
             values = dict(zip(self.numbers, read, strict=True))
             null = [np.isnan(one) for one in read]
-            null += [np.isnan(values[num]) & (values[den] == 0) for num, den in self.ratios if den]
+            null += [np.isnan(values[num]) & (values[den] == 0) for num, den in self.metrics if den]
             made[_KIND] = pa.array(sum(one.astype(np.int64) << i for i, one in enumerate(null)))
-            for den in {den for _, den in self.ratios if den}:
+            for den in {den for _, den in self.metrics if den}:
                 values[den] = np.where(values[den] < 0, np.inf, values[den])
             made |= {name: pa.array(one) for name, one in values.items()}
             ids = [batch.column(name) for name in self.ids]
@@ -67,8 +69,9 @@ class ClusterSums:
 
 
 def _exact(data: pd.DataFrame, numbers: list[str], labels: list[str]) -> bool:
-    """Whether the sums of the clusters tell their distances in each arm. Sums of huge numbers lose
-    the digits of a small spread; those of whole numbers are exact."""
+    """Whether the sums are exact enough for the spread of the clusters in each arm, segment and
+    stratum. A sum of huge numbers loses the digits of a small spread; one of whole numbers does
+    not."""
     for name in numbers:
         known = data[data[name].notna()]
         arms = known.groupby(labels, observed=True, dropna=False)

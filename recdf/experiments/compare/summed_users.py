@@ -45,8 +45,9 @@ Specs = Mapping[str, MetricColumns]
 
 @dataclass(frozen=True)
 class ArmsInCells:
-    """The users of every group and variant in `cells` (groups, variants, strata, and parts that
-    differ in what is null); `at` has the column of each name."""
+    """The users of every group and variant in `cells` (groups, variants, strata, patterns of what
+    is null); `at` has the column of each name. Methods take the cells of both arms of a comparison
+    (2, strata, patterns)."""
 
     specs: Specs
     covariates: Mapping[str, Sequence[MetricColumns]]
@@ -69,16 +70,16 @@ class ArmsInCells:
         """Users of every variant, in each group and over all of them."""
         raise NotImplementedError
 
-    def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
-        """Both arms of a metric, which are two cells."""
+    def ready(self, metric: int, cells: Codes, settings: Settings) -> Ready:
+        """The units of a metric in both arms."""
         raise NotImplementedError
 
-    def usable(self, tested: Sequence[MetricColumns], pair: Codes) -> list[MetricColumns]:
-        """Covariates that can be used to compare both arms (2, strata, parts)."""
+    def usable(self, tested: Sequence[MetricColumns], cells: Codes) -> list[MetricColumns]:
+        """Covariates that can be used to compare both arms."""
         return list(tested)
 
     def record_of(
-        self, columns: list[int], pair: Codes, covariates: Sequence[MetricColumns]
+        self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
     ) -> UnitsRecord:
         """Some columns in each stratum of both arms, without gaps of the covariates."""
         raise NotImplementedError
@@ -86,17 +87,19 @@ class ArmsInCells:
     def third(
         self,
         form: Floats,
-        both: Any,
+        record: Any,
         columns: list[int],
-        pair: Codes,
+        cells: Codes,
         stratum: int,
         covariates: Sequence[MetricColumns],
     ) -> float:
-        """Σ (f·(x − mean))³ of some columns in a stratum; `RowsNeeded` where nobody knows it."""
+        """Σ (form·(x − mean))³ of some columns in a stratum, of which `record` has the sums of both
+        arms; `RowsNeeded` where nobody knows it."""
         raise NotImplementedError
 
     def ranked(self, strata: Sequence[Split]) -> list[Split]:
-        """What is compared where covariates are so skewed that rows compare their ranks."""
+        """What is tested where the splits are too skewed for their moments: of rows it is their
+        ranks. Moments without rows leave the skewness out."""
         raise RowsNeeded
 
     def tested_together(self, names: Iterable[str]) -> list[list[str]]:
@@ -172,8 +175,8 @@ class ArmsInCells:
         def split(form: Floats, stratum: int) -> Split:
             """With the largest skewness that there can be."""
             n_c, n_t = sizes[stratum].tolist()
-            both = strata.cells([stratum])
-            var = both.squares(form[None])[0] / both.n[0]
+            of_both = strata.cells([stratum])
+            var = of_both.squares(form[None])[0] / of_both.n[0]
             # A constant ratio, such as a covariate times the weights, leaves rounding.
             if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * (np.abs(form) @ half):
                 return Split(n_c, n_t, 0.0, 0.0, 0.0)
@@ -191,9 +194,9 @@ class ArmsInCells:
             for i, stratum in enumerate(known):
                 skewness = 0.0
                 if skewed and turns[i] and splits[i].var:
-                    both = strata.cells([stratum])
-                    third = self.third(form, both, columns, cells, stratum, named)
-                    skewness = third / both.n[0] / splits[i].var ** 1.5
+                    of_both = strata.cells([stratum])
+                    third = self.third(form, of_both, columns, cells, stratum, named)
+                    skewness = third / of_both.n[0] / splits[i].var ** 1.5
                 splits[i] = splits[i]._replace(skewness=skewness)
             return splits_p(splits, lambda: self.ranked(splits))
 
@@ -216,9 +219,9 @@ def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
     return Linear(at[pair[0]], None if pair[1] is None else at[pair[1]])
 
 
-# Ends of the names of products with the weight. Where it is 0, a numerator is null and a
-# denominator 0, whatever numbers they are. A covariate stays known or null, and a copy of the
-# weight is null where the covariate is.
+# Ends of the names of products with the weight. Where it is 0, a numerator becomes null and a
+# denominator 0; a value that is refused becomes NaN, so that the rows are read. A covariate stays
+# known or null, and a copy of the weight is null where the covariate is.
 _NUM, _DEN, _PAST, _OWN = "\0num", "\0den", "\0past", "\0weight"
 
 
@@ -283,8 +286,8 @@ def weighed(
 
 
 class InCells(NamedTuple):
-    """Both arms of a metric by their cells (2, strata, parts), as units; `constants` take the place
-    of nulls in each part."""
+    """Both arms of a metric by their cells (2, strata, patterns), as units; `constants` take the
+    place of nulls in each pattern."""
 
     cells: Codes
     units: Units
@@ -300,8 +303,12 @@ class InCells(NamedTuple):
 
 @dataclass(frozen=True)
 class SummedArms(ArmsInCells):
-    """Users in parts, by their aggregates. `named` are the columns of the metrics without
-    weights, and `spreads` those of each regression by metric and the first cells of its arms."""
+    """Users in parts, by their aggregates.
+
+    `identified` says whether the key of the users is known, `kinds` has the bits of what is null in
+    each pattern, and `named` the columns of the metrics without weights. `spreads` has what the
+    variance of each regression needs, by metric and the first cell of each arm.
+    """
 
     users: SummedUsers
     identified: bool
@@ -316,43 +323,43 @@ class SummedArms(ArmsInCells):
         return np.asarray(self.users.record.n[self.cells].sum(axis=(2, 3)))
 
     def record_of(
-        self, columns: list[int], pair: Codes, covariates: Sequence[MetricColumns]
+        self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
     ) -> UnitsRecord:
-        constants = self.constants(columns, pair, covariates)
-        return self.users.known(pair.reshape(-1, pair.shape[2]), columns, constants)
+        constants = self.constants(columns, cells, covariates)
+        return self.users.known(cells.reshape(-1, cells.shape[2]), columns, constants)
 
     def missing(self, covariate: MetricColumns) -> Mask:
-        """The parts of users without a value."""
+        """The patterns of users without a value."""
         return np.logical_or.reduce([self.kinds >> self.at[x] & 1 == 1 for x in covariate if x])
 
-    def count(self, parts: Mask, pair: Codes) -> Floats:
-        """The users of some parts in each stratum of both arms (2, strata)."""
-        return np.asarray(self.users.record.n[pair[..., parts]].sum(axis=2))
+    def count(self, patterns: Mask, cells: Codes) -> Floats:
+        """The users of some patterns in each stratum of both arms (2, strata)."""
+        return np.asarray(self.users.record.n[cells[..., patterns]].sum(axis=2))
 
     def usable(
-        self, tested: Sequence[MetricColumns], pair: Codes, parts: Any = True
+        self, tested: Sequence[MetricColumns], cells: Codes, patterns: Any = True
     ) -> list[MetricColumns]:
-        """Those that are not missing more often in one arm, among the users of some parts;
+        """Those that are not missing more often in one arm, among the users of some patterns;
         `RowsNeeded` where the denominators of one are all 0 in an arm."""
-        every = np.ones(len(self.kinds), bool) & parts
-        of = self.count(every, pair)
+        every = np.ones(len(self.kinds), bool) & patterns
+        of = self.count(every, cells)
         for x in tested:
-            known = pair[..., every & ~self.missing(x)].reshape(2, -1)
+            known = cells[..., every & ~self.missing(x)].reshape(2, -1)
             if (
                 x[1] is not None
                 and self.users.record.cells(known).mean[:, self.at[x[1]]].min() <= 0
             ):
                 raise RowsNeeded
-        missing = {x: self.count(every & self.missing(x), pair) for x in tested}
+        missing = {x: self.count(every & self.missing(x), cells) for x in tested}
         return [x for x in tested if not differ(missing[x], of, self.stratified)]
 
     def constants(
-        self, columns: list[int], pair: Codes, named: Sequence[MetricColumns], parts: Any = True
+        self, columns: list[int], cells: Codes, named: Sequence[MetricColumns], patterns: Any = True
     ) -> Floats | None:
         """What takes the place of what is missing of covariates, which is the mean of the users of
-        some parts in both arms (parts, columns); `RowsNeeded` where two metrics share a column and
-        not its gaps."""
-        every = np.ones(len(self.kinds), bool) & parts
+        some patterns in both arms (patterns, columns); `RowsNeeded` where two metrics share a
+        column and not its gaps."""
+        every = np.ones(len(self.kinds), bool) & patterns
         found = np.full((len(self.kinds), len(columns)), np.nan)
         gaps = dict[int, Mask]()
         for one in named:
@@ -361,7 +368,7 @@ class SummedArms(ArmsInCells):
                 if not (gaps.setdefault(at, missing) == missing).all():
                     raise RowsNeeded
                 if missing.any():
-                    known = pair[..., every & ~missing].reshape(1, -1)
+                    known = cells[..., every & ~missing].reshape(1, -1)
                     found[missing, columns.index(at)] = self.users.record.cells(known).mean[0, at]
         return None if np.isnan(found).all() else found[every]
 
@@ -381,8 +388,12 @@ class SummedArms(ArmsInCells):
         control: OneLabel,
         before: SummedArms | None = None,
     ) -> SummedArms:
-        """Add up the users; `RowsNeeded` if that does not suffice. `rows` have their labels and
-        times, if these matter."""
+        """Add up the users; `RowsNeeded` is raised where their sums do not suffice.
+
+        `rows` have their labels and times, if these matter. `before` is what a first pass over the
+        users made: a second one keeps the units that are far from the mean of their own cell, for
+        comparisons with the `control`.
+        """
         named = specs
         beside = [*filter(None, [weight])]
         used = {variant_col, *by_cols, *strata, *beside}
@@ -463,8 +474,8 @@ class SummedArms(ArmsInCells):
                 yield metric, self.in_cells(metric, cells[list(pair)])
 
     def far_forms(self, control: OneLabel) -> dict[tuple[Any, ...], dict[Label, CellForm]]:
-        """How far each unit is from the mean, in each cell of every metric, control and
-        treatment."""
+        """The form whose size says how far a unit is from the mean, in each cell of every metric,
+        control and treatment."""
         found: dict[tuple[Any, ...], dict[Label, CellForm]] = {}
         for metric, of in self.each(control):
             if no_estimate(of.units):
@@ -515,30 +526,30 @@ class SummedArms(ArmsInCells):
             for key, at in places.items()
         }
 
-    def in_cells(self, metric: int, pair: Codes) -> InCells:
+    def in_cells(self, metric: int, cells: Codes) -> InCells:
         """Both arms of a metric, without users who have no value."""
         (name, one), way = [*self.specs.items()][metric], self.users.ways[metric]
-        there = ~self.missing(one) & (self.users.record.n[pair].sum(axis=(0, 1)) > 0)
+        there = ~self.missing(one) & (self.users.record.n[cells].sum(axis=(0, 1)) > 0)
         given = self.covariates.get(name, ())
-        used = self.usable(given, pair, there)
-        cells = pair[..., there]
+        used = self.usable(given, cells, there)
+        known = cells[..., there]
         gaps = [self.missing(x)[there] for x in used]
         regressed = one[1] is None and bool(used)
         regressed &= len(used) > 1 or self.stratified or bool(np.any(gaps))
         flags = [gap for gap in gaps if gap.any()] if regressed else []
-        constants = self.constants(way.columns, pair, [one, *used], there)
+        constants = self.constants(way.columns, cells, [one, *used], there)
         if regressed:
             if constants is None:
-                constants = np.full((cells.shape[2], len(way.columns)), np.nan)
+                constants = np.full((known.shape[2], len(way.columns)), np.nan)
             constants = np.column_stack([constants, *flags])
         covariates = [way.covariates[given.index(x)] for x in used]
         covariates += [Linear(len(way.columns) + i) for i in range(len(flags))]
-        units = self.users.units(metric, cells, tuple(covariates), constants, self.stratified)
+        units = self.users.units(metric, known, tuple(covariates), constants, self.stratified)
         units = replace(units, regressed=regressed)
         missing = np.logical_or.reduce([~there, *(self.missing(x) for x in given)])
-        n_missing = int(self.count(missing & there, pair).sum())
+        n_missing = int(self.count(missing & there, cells).sum())
         remarks = ("unequal_covariate_missing",) * (len(used) < len(given))
-        return InCells(cells, units, constants, n_missing, remarks)
+        return InCells(known, units, constants, n_missing, remarks)
 
     def tested(self, metric: str) -> dict[str, MetricColumns]:
         found = {}
@@ -552,11 +563,11 @@ class SummedArms(ArmsInCells):
         over_all = self.n.sum(axis=0) if known else np.full(self.n.shape[1], np.nan)
         return np.vstack([self.n, over_all])
 
-    def ready(self, metric: int, pair: Codes, settings: Settings) -> Ready:
+    def ready(self, metric: int, cells: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
         null = self.missing((num, den))
         empty = self.kinds >> (len(self.at) + metric) & 1 == 1
-        of = self.in_cells(metric, pair)
+        of = self.in_cells(metric, cells)
         share = settings.tests[name] == "proportion"
         odd = share and (den is not None or not self.users.record.only_0_and_1(self.at[num]))
         # The values of other arms tell nothing of those that may be 0 and 1 here.
@@ -567,9 +578,9 @@ class SummedArms(ArmsInCells):
         if odd or no_estimate(of.units):
             raise RowsNeeded
         units = replace(of.units, spreads=self.spreads.get(of.key(metric)))
-        unknown = self.count(null & ~empty, pair)
-        every = self.count(null | ~null, pair)
-        dropped = both(int, tuple(self.count(null, pair).sum(axis=1)))
+        unknown = self.count(null & ~empty, cells)
+        every = self.count(null | ~null, cells)
+        dropped = both(int, tuple(self.count(null, cells).sum(axis=1)))
         unequal = ("unequal_missing",) if differ(unknown, every, self.stratified) else ()
         num, den = self.named[name]
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
@@ -586,24 +597,24 @@ class SummedArms(ArmsInCells):
     def third(
         self,
         form: Floats,
-        both: Any,
+        record: Any,
         columns: list[int],
-        pair: Codes,
+        cells: Codes,
         stratum: int,
         covariates: Sequence[MetricColumns],
     ) -> float:
         past = self.users.past
-        cells = pair[:, stratum]
+        own_cells = cells[:, stratum]
         if not {*columns} <= {*past}:
             raise RowsNeeded
-        constants = self.constants(past, pair, covariates)
-        cubes = self.users.cubes_of(-1, cells, constants)
+        constants = self.constants(past, cells, covariates)
+        cubes = self.users.cubes_of(-1, own_cells, constants)
         if cubes is None:
             raise RowsNeeded
-        whole = self.users.known(cells, past, constants).cells([[0, 1]])
+        whole = self.users.known(own_cells, past, constants).cells([[0, 1]])
         own = np.array([form[columns.index(i)] if i in columns else 0.0 for i in past])
         half = (whole.high - whole.low) / 2
-        spread = np.sqrt(both.squares(form[None]) / both.n)
+        spread = np.sqrt(record.squares(form[None]) / record.n)
         tiled, above = (np.tile(x, (2, 1)) for x in (own, whole.above[0]))
         return float(cubes.of(tiled, whole.grid.base, above, half, spread.repeat(2)).sum())
 

@@ -3,7 +3,7 @@
 Contract: the order of the rows is their seriousness; the first one that withholds decides what a
 verdict says. A caution with `fires` looks at the columns of a table of comparisons that it names,
 and stands aside where one of them is not there. The others are met by the arithmetic, which puts
-their code into `remarks`.
+their code into `remarks` with `but` or `remark`: search for the code.
 
 A few units that the sample lacks could turn what is said of a mean of bounded values
 (`unseen_units`). A verdict stands only if three more units (K = ln(1/α), 3.0 at 0.05), each at the
