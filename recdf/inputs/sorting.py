@@ -348,7 +348,7 @@ def exact_sums(values: ndarray, group: ndarray | None = None, n_groups: int = 1)
     n_sums = n_groups if values.ndim == 1 else len(values)
     total = np.zeros(n_sums)
     low = np.zeros(n_sums)
-    at_a_time = max(sizes().summed_terms, 4 * n_groups)
+    at_a_time = max(sizes().summed_terms, 4 * int(n_groups))
     with np.errstate(invalid="ignore", over="ignore"):
         for first in range(0, values.shape[-1], at_a_time):
             rest = np.asarray(values[..., first : first + at_a_time], np.float64)

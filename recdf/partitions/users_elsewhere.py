@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..inputs.data_files import frame_of_table, needed_frame
-from ..inputs.frames import engine_of, is_elsewhere
+from ..inputs.frames import engine_of
 from ..inputs.machine import sizes
 from ..progress import Progress
 from . import dask, spark
@@ -39,25 +39,21 @@ def made_by_user(
     """Return what the work makes of the tables of each bucket of users; of none where there are no
     rows."""
     names = {*keys, *columns}
-    kinds = {role: engine_of(one) or "files" * is_elsewhere(one) for role, one in tables.items()}
-    kind = next(one for one in ("spark", "dask", "files") if one in kinds.values())
-    own = {
-        role: Source(one, role) if kind == "files" else one
-        for role, one in tables.items()
-        if kinds[role] == kind
-    }
-    others = {
-        role: needed_frame(one, role, partial(_those_of, names))
-        for role, one in tables.items()
-        if role not in own
-    }
+    kind = next(filter(None, map(engine_of, tables.values())), None)
+    own: dict[str, Any] = {}
+    others = {}
+    for role, one in tables.items():
+        if isinstance(one, pd.DataFrame) or engine_of(one) != kind:
+            others[role] = needed_frame(one, role, partial(_those_of, names))
+        else:
+            own[role] = one if kind else Source(one, role)
     with ExitStack() as stack:
         engine: Any
-        if kind == "files":
+        if kind is None:
             engine, n_buckets = _files_engine(stack, own)
         else:
-            opened = spark.spark_engine if kind == "spark" else dask.dask_engine
-            engine = stack.enter_context(opened(own, {"user_col": keys}))
+            frames_of: Any = spark.spark_engine if kind == "spark" else dask.dask_engine
+            engine = stack.enter_context(frames_of(own, {"user_col": keys}))
             engine, _, n_buckets = watched(engine, own, None)
         known = {role: plain_schema(engine.schema(one)) for role, one in own.items()}
         empty = {role: pd.DataFrame(columns=one.names) for role, one in known.items()}

@@ -54,6 +54,11 @@ def test_each_split_is_tested_as_compare_variants_does(metric):
     )
 
 
+def test_more_units_than_are_summed_at_a_time():
+    table = aa_test(users(5000), "revenue", n=4)
+    assert table["n_units"].tolist() == [5000] * 4
+
+
 @pytest.mark.long
 def test_clusters_are_split_as_wholes():
     sessions = users().assign(

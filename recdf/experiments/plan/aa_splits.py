@@ -211,6 +211,8 @@ def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
     total = den.sum()
     num = num - (num.sum() / total if total else 0.0) * den
     there = 1.0 * (np.bincount(own, minlength=n) > 0)
+    if np.array_equal(den, there):  # a mean, whose columns are equal: one array each saves memory
+        return [there, num, num * num, there, there, num]
     return [there, num, num * num, den, den * den, num * den]
 
 
