@@ -154,7 +154,7 @@ def _values_without(
         pred = frames["pred"][~where]
         if key == "pred_in_train":
             true = true[~marks["true_in_train"][1]]
-        lists = frames["lists"][[*matched.by.columns, *matched.keys.columns]]
+        lists = frames["lists"][[*matched.by.columns, *matched.keys]]
         try:
             with matched_quietly(call, true, pred) as part:
                 own = per_user_frame(part, values_of(part, call))

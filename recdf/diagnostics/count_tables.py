@@ -108,7 +108,7 @@ def hit_table(
     item_col = call.options.item_col
     names = as_columns(carry)
     with call.match(true, frame) as matched:
-        labels = [*matched.by.columns, *matched.keys.columns, item_col]
+        labels = [*matched.by.columns, *matched.keys, item_col]
         own = ["rank", "hit", "gain"]
         _refuse_names(labels, [*own, "value"])
         own += [] if matched.values is None else ["value"]

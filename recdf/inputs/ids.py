@@ -98,15 +98,21 @@ def _take_chunks(array: ChunkedArray, rows: ndarray) -> ChunkedArray:
     return found if order is None else found.take(pa.array(np.argsort(order)))
 
 
-def take_rows(series: Series, rows: ndarray) -> Series:
-    """Take some rows of a column, with a new index and in its dtype."""
+def take_values(series: Series, rows: ndarray) -> Any:
+    """Take some rows of a column, as an array in its dtype."""
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype) or (
         isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"
     ):
         from_arrow: Any = dtype
-        return Series(from_arrow.__from_arrow__(_take_chunks(as_arrow(series), rows)), dtype=dtype)
-    return Series(series.array.take(rows), dtype=dtype)
+        return from_arrow.__from_arrow__(_take_chunks(as_arrow(series), rows))
+    values: Any = series.to_numpy() if isinstance(dtype, np.dtype) else series.array
+    return values.take(rows)
+
+
+def take_rows(series: Series, rows: ndarray) -> Series:
+    """Take some rows of a column, with a new index and in its dtype."""
+    return Series(take_values(series, rows), dtype=series.dtype)
 
 
 def as_series(values: Any) -> Series:
@@ -267,13 +273,13 @@ def _nulls(series: Series) -> ndarray | None:
 
 def _integer_ids(series: Series, where: str) -> IdColumn:
     null = None if isinstance(series.dtype, np.dtype) else _nulls(series)
-    name = str(series.dtype).lower().removesuffix("[pyarrow]")
     fill: dict[str, Any] = {} if null is None else {"na_value": 0}
+    own = getattr(series.dtype, "numpy_dtype", series.dtype)
     # These stay, since a copy of a long column would take memory and time. Other integers become
     # int64.
-    kind = np.dtype(name if name in ("int16", "int32", "uint64") else np.int64)
+    kind = own if own in (np.int16, np.int32, np.uint64) else np.int64
     values = series.to_numpy(dtype=kind, **fill)
-    if name == "uint64" and values.max(initial=0) <= np.iinfo(np.int64).max:
+    if kind == np.uint64 and values.max(initial=0) <= np.iinfo(np.int64).max:
         values = values.astype(np.int64)
     return IdColumn(where, "integer", values, null)
 

@@ -12,25 +12,27 @@ rows are distributed, in linear time, to blocks of neighbouring codes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy import ndarray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from ..errors import IdTypeError
 from ..inputs.codes import CodeColumn, Coded, encode_keys, first_rows
-from ..inputs.ids import IdColumn, read_by, take_rows
+from ..inputs.ids import IdColumn, read_by, take_rows, take_values
 from ..inputs.machine import each, rows_at_a_time, sizes
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
 from ..inputs.true_and_pred import ReadRows
 
+# The labels of lists: for each column of the key an array in its dtype, or a Series.
+Labels = Mapping[Any, Any]
 NO_BY = DataFrame(index=range(1))  # without `by`, there is one recommender without a name
 
 
@@ -73,7 +75,7 @@ def encode_by(
         known = table.frame[names].dropna().drop_duplicates(ignore_index=True)
     if known is not None:
         rows = table.frame_rows(np.arange(len(table)) if heads is None else heads)
-        (first_seen, codes), n = encode_both(known, key_labels(table.frame, names, rows), names)
+        (first_seen, codes), n = encode_both(known, labels_at(table.frame, names, rows), names)
         present = first_seen.all()
         labels = known
     else:
@@ -88,10 +90,10 @@ def encode_by(
     return codes.mapped(place), labels
 
 
-def encode_both(one: DataFrame, two: DataFrame, names: Sequence[str]) -> tuple[list[Coded], int]:
-    """Code the `by` values of two frames together, in which some of these columns may be bools or
+def encode_both(one: DataFrame, two: Labels, names: Sequence[str]) -> tuple[list[Coded], int]:
+    """Code `by` values of two places together, in which some of these columns may be bools or
     fractions."""
-    pairs = [read_by([one[name], two[name]], f"pred[{name!r}]") for name in names]
+    pairs = [read_by([one[name], Series(two[name])], f"pred[{name!r}]") for name in names]
     return encode_keys([list(column) for column in zip(*pairs, strict=True)])
 
 
@@ -145,7 +147,7 @@ def key_frame(
     n_keys: int,
     sources: dict[str, tuple[DataFrame, ndarray, ndarray]],
     options: Options,
-) -> DataFrame:
+) -> Labels:
     """Return the labels of the lists' keys, in the dtype of the frame that the population is taken
     from.
 
@@ -162,36 +164,39 @@ def key_frame(
     if len(chosen) == 1:
         frame, codes, rows = chosen[0]
         row_of[codes] = rows
-        return key_labels(frame, names, row_of[key])
-    tables = [key_labels(frame, names, rows) for frame, _, rows in chosen]
-    for table, (_, codes, _) in zip(tables, chosen, strict=True):
-        row_of[codes] = np.arange(len(table)) + above
-        above += len(table)
-    for name in names:  # pandas joins uint64 beside signed integers as floats, which lose digits
-        columns = [table[name] for table in tables]
+        return labels_at(frame, names, row_of[key])
+    for _, codes, _ in chosen:
+        row_of[codes] = np.arange(len(codes)) + above
+        above += len(codes)
+    found = {}
+    for name in names:
+        columns: list[Any] = [take_rows(frame[name], rows) for frame, _, rows in chosen]
         unsigned = [str(one.dtype).lower().startswith("uint64") for one in columns]
         integers = all(pd.api.types.is_integer_dtype(one.dtype) for one in columns)
-        if not integers or all(unsigned) or not any(unsigned):
-            continue
-        low = min(int(one.min()) for one in columns)
-        high = max(int(one.max()) for one in columns)
-        if low < 0 and high >= 2**63:
-            raise IdTypeError(
-                f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which no '
-                "integer dtype holds; convert both columns, e.g. ⟦with .astype(str)⟧"
-            )
-        plain = all(isinstance(one.dtype, np.dtype) for one in columns)
-        kinds = ("Int64", "int64") if high < 2**63 else ("UInt64", "uint64")
-        tables = [table.astype({name: kinds[plain]}) for table in tables]
-    return key_labels(pd.concat(tables, ignore_index=True), names, row_of[key])
+        # pandas joins uint64 beside signed integers as floats, which lose digits.
+        if integers and any(unsigned) and not all(unsigned):
+            low = min(int(one.min()) for one in columns)
+            high = max(int(one.max()) for one in columns)
+            if low < 0 and high >= 2**63:
+                raise IdTypeError(
+                    f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which '
+                    "no integer dtype holds; convert both columns, e.g. ⟦with .astype(str)⟧"
+                )
+            plain = all(isinstance(one.dtype, np.dtype) for one in columns)
+            kinds = ("Int64", "int64") if high < 2**63 else ("UInt64", "uint64")
+            columns = [one.astype(kinds[plain]) for one in columns]
+        found[name] = take_values(pd.concat(columns, ignore_index=True), row_of[key])
+    return found
 
 
-def key_labels(frame: DataFrame, names: list[str], rows: ndarray) -> DataFrame:
-    """Take some rows of some columns, with a new index. It goes by column, since frame[names] would
-    copy all rows."""
-    labels = DataFrame(
-        {i: take_rows(frame[name], rows) for i, name in enumerate(names)}, copy=False
-    )
+def labels_at(frame: DataFrame, names: Sequence[Any], rows: ndarray) -> Labels:
+    """Take some rows of some columns. It goes by column, since frame[names] would copy all rows."""
+    return {name: take_values(frame[name], rows) for name in names}
+
+
+def key_labels(frame: DataFrame, names: Sequence[Any], rows: ndarray) -> DataFrame:
+    """Take some rows of some columns as a frame with a new index."""
+    labels = DataFrame(dict(enumerate(labels_at(frame, names, rows).values())), copy=False)
     labels.columns = pd.Index(names, tupleize_cols=False)
     return labels
 

@@ -39,6 +39,7 @@ from ..inputs.true_and_pred import (
 )
 from .hits import HitArrays, Hits
 from .list_keys import (
+    Labels,
     ListCodes,
     at_heads,
     encode_both,
@@ -245,7 +246,7 @@ class _Steps:
             given = propensities(self.true, true.all_rows(), options.propensity_col)
             weights = 1 / np.maximum(given, options.propensity_floor)
         return Matched(
-            keys=labels.drop(columns=self.in_true) if self.in_true else labels,
+            keys={name: one for name, one in labels.items() if name not in self.in_true},
             by=self.by_values,
             list_by=list_by,
             n_true=n_true,
@@ -312,7 +313,7 @@ class _Steps:
         agree = np.flatnonzero(of_by.all()[list_by] == place[key])
         return lists.take(agree)
 
-    def _labels(self, key: ndarray) -> DataFrame:
+    def _labels(self, key: ndarray) -> Labels:
         """Return the labels of each list's key, in the dtype of the frame that the population is
         taken from."""
         true = self.true_lists

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy import ndarray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from ..errors import DataError, OptionError, examples
 from ..inputs.codes import IdCodes, encode_keys
@@ -33,7 +33,7 @@ from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct, offsets, place_in_run, run_of, spans
 from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank, read_weights
 from .hits import HitArrays, Hits
-from .list_keys import Block, Blocks, split_codes
+from .list_keys import Block, Blocks, Labels, split_codes
 from .pairing import Excluded, Pairs
 from .ranked import (
     Ranked,
@@ -412,7 +412,7 @@ WEIGHT_PLACES = {
 
 
 def list_weights(
-    labels: DataFrame,
+    labels: Labels,
     rows: ReadRows,
     true: Ranked,
     true_list: ndarray,
@@ -452,7 +452,7 @@ def list_weights(
         weights = _by_key(labels, users, given, (where, "weights"), options)
     missing = np.isnan(weights)
     if missing.any():
-        some = ", ".join(map(repr, labels[missing].head(3).to_dict("records")))
+        some = ", ".join(map(repr, DataFrame(labels)[missing].head(3).to_dict("records")))
         raise DataError(
             f"{missing.sum():,} of {len(weights):,} lists have no weight, such as {some}; "
             f"weight_col is {WEIGHT_PLACES[source]}, which lacks them"
@@ -461,7 +461,7 @@ def list_weights(
 
 
 def user_groups_of(
-    labels: DataFrame, users: DataFrame | None, options: Options, name: str
+    labels: Labels, users: DataFrame | None, options: Options, name: str
 ) -> tuple[pd.Index, ndarray]:
     """Return the groups that a column of `users=` names, and the number of the group of each list,
     -1 for none."""
@@ -474,7 +474,7 @@ def user_groups_of(
 
 
 def _by_key(
-    labels: DataFrame,
+    labels: Labels,
     frame: DataFrame,
     values: ndarray,
     said: tuple[str, str],
@@ -485,12 +485,10 @@ def _by_key(
 
     `said` is what an error about keys with two values says of the values.
     """
-    if not len(frame) or not len(labels):
-        return np.full(len(labels), np.nan)
     # A mapping of users, and a frame of them, know nothing of the `by` columns that `true` has too.
     names = [name for name in as_columns(options.user_col) if name in frame]
     keys = [
-        [read_ids(table[name], f"{role}[{name!r}]") for name in names]
+        [read_ids(Series(table[name]), f"{role}[{name!r}]") for name in names]
         for role, table in (("lists", labels), (said[0].partition("[")[0], frame))
     ]
     (of_lists, of_rows), n = encode_keys(keys)

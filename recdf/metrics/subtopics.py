@@ -243,7 +243,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     found = Hits.of(number, pool.rank[entry], gain[place], pool.place[entry], place)
     of_pairs = replace(
         matched,
-        keys=matched.keys.take(owner),
+        keys={name: one.take(owner) for name, one in matched.keys.items()},
         list_by=matched.list_by[owner],
         n_pred=matched.n_pred[owner],
         start=matched.start[owner],
@@ -266,9 +266,10 @@ def aspect_weights(
     weights are 0."""
     given = np.ones(len(found.owner))
     if isinstance(weights, pd.DataFrame):
-        names = [one for one in lists.matched.keys.columns if one in weights.columns]
+        keys = lists.matched.keys
+        names = [one for one in keys if one in weights.columns]
         labels = [
-            *(lists.matched.keys[one].take(found.owner) for one in names),
+            *(pd.Series(keys[one].take(found.owner), name=one) for one in names),
             aspects.labels.take(found.aspect),
         ]
         table = [column(weights, one, "weights") for one in (*names, aspects.labels.name)]

@@ -89,7 +89,7 @@ def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) 
     carried = files.carried(labels, bool((rows.columns["n_pred"] == 0).any()))
     rows = replace(
         rows,
-        keys=files.key_labels(labels.select(files.keys), heads) if keys else rows.keys,
+        keys=dict(files.key_labels(labels.select(files.keys), heads)) if keys else rows.keys,
         by=by,
         carried={name: carried[name] for name in carried.columns},
     )

@@ -33,6 +33,7 @@ from ...inputs.frames import as_frame, column, id_frame
 from ...inputs.ids import IdColumn, check_labels, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.true_and_pred import ReadRows, order_source, read_pred, read_rows
+from ..list_keys import Labels
 from ..overlap import samples_of
 from ..ranked import BaseLists
 from .catalogue import Aspects, Catalogue, FeatureTable, LogCodes, unique_rows
@@ -227,7 +228,7 @@ class Sides:
         checked: CheckedSides,
         codes: dict[str, ndarray],
         items: IdCodes,
-        keys: DataFrame | None,
+        keys: Labels | None,
         base: BaseLists | None,
     ) -> None:
         """Take the checked tables, the `codes` of the item column of each, the `keys` of the lists,
@@ -252,7 +253,7 @@ class Sides:
         return self._made[name]
 
     def _match_users(
-        self, name: str, names: tuple[str, ...], table: ReadRows, keys: DataFrame | None
+        self, name: str, names: tuple[str, ...], table: ReadRows, keys: Labels | None
     ) -> tuple[ndarray | None, ndarray | IdTypeError | None]:
         """Return the user code of each row of a side table, and of each list (-1: not in the
         table).
@@ -263,7 +264,7 @@ class Sides:
             return None, None
         of_lists: ndarray | IdTypeError = np.empty(0, np.int64)
         if keys is not None:
-            ids = [read_ids(keys[one], f"the lists' {one!r}") for one in names]
+            ids = [read_ids(Series(keys[one]), f"the lists' {one!r}") for one in names]
             try:
                 coded, n = encode_keys([ids, table.keys])
             except IdTypeError as error:
