@@ -37,7 +37,7 @@ from pandas import DataFrame, Series
 from .. import errors
 from ..errors import DataError, RecdfError
 from ..inputs.frames import column
-from ..inputs.ids import is_nested, label_codes, take_rows
+from ..inputs.ids import is_nested, label_codes, take_values
 from ..inputs.sorting import distinct, run_of, spans
 from ..inputs.true_and_pred import BrokenRows, Order, RowsRefused, added
 from ..matching.counts import ListCounts
@@ -233,7 +233,8 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         list_by = matched.list_by
         moments = None
         if columns:
-            of_lists = list_by, n_by, matched.weight, undefined
+            counts_as = undefined if options.undefined in ("zero", "one") else None
+            of_lists = list_by, n_by, matched.weight, counts_as
             moments = GroupMoments.of(columns.values(), *of_lists)
         n_lists = np.bincount(list_by, minlength=n_by)
         measured = Measured(
@@ -285,7 +286,7 @@ def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> di
         grade = 1.0 + np.asarray(1.0 if one else lists.gain, np.float64).view(np.uint64) % 1021
         times = np.bincount(item) * grade if one else np.bincount(item, grade)
         items, place = distinct_items(item, matched.n_items)
-        labels = take_rows(true[item_col], lists.rows(place))
+        labels = take_values(true[item_col], lists.rows(place))
         products = times.take(items).astype(np.uint64) * hashes(labels)
         counts[TRUTH] = int(products.sum(dtype=np.uint64))
     return {"counts": counts, "groups": groups, "exposure": exposure, "exposed": exposed}

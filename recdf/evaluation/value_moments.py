@@ -280,9 +280,11 @@ def mean_table(
         (known[name]["name"], known[name]["k"]) if name in known else split_column(name)
         for name in names
     ]
+    k = np.array([k or 0 for _, k in described], np.int64)
+    absent = np.array([k is None for _, k in described], bool)
     columns: dict[str, Any] = {
         "metric": [name for name, _ in described] * n_groups,
-        "k": pd.array([k for _, k in described] * n_groups, dtype="Int64"),
+        "k": pd.arrays.IntegerArray(np.tile(k, n_groups), np.tile(absent, n_groups)),
         **{name: array.ravel() for name, array in statistics.items()},
     }
     rows = np.repeat(np.arange(n_groups), len(names))

@@ -63,7 +63,11 @@ def as_frame(
     data = unwrapped(data)
     lists = ItemLists(role, item_col, orders=(*ORDERS, *orders))
     if isinstance(data, DataFrame):
-        return _plain_frame(lists.frame(data))
+        held = any(
+            isinstance(one, pd.ArrowDtype) or pd.api.types.is_object_dtype(one)
+            for one in data.dtypes
+        )
+        return _plain_frame(lists.frame(data)) if held else data
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
             raise ColumnError(

@@ -277,7 +277,7 @@ def list_blocks(
         return _dealt(np.repeat(codes, np.diff(start)), n_codes, columns)
     block_rows = rows_at_a_time(sizes().list_block_rows)
     cuts = np.searchsorted(heads, np.arange(block_rows, n_rows, block_rows))
-    edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(codes))]).tolist(), len(codes)]
+    edges = [0, *sorted({*cuts.tolist()} - {0, len(codes)}), len(codes)]
 
     def standing(a: int, z: int) -> Block:
         rows = slice(int(start[a]), int(start[z]))

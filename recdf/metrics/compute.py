@@ -74,13 +74,13 @@ def defined_values(matched: Matched, request: Request, options: Options) -> dict
     lists = matched.at(request.k)
     found = _run_kernel(request, lists)
     parts = found if isinstance(found, tuple) else (found,)
-    if len(parts) != len(request.columns):
+    columns = request.columns
+    if len(parts) != len(columns):
         raise TypeError(
-            f"metric {request.metric.name!r} returned {len(parts)} arrays, expected "
-            f"{len(request.columns)}"
+            f"metric {request.metric.name!r} returned {len(parts)} arrays, expected {len(columns)}"
         )
     result = {}
-    for column, part in zip(request.columns, parts, strict=True):
+    for column, part in zip(columns, parts, strict=True):
         values = np.asarray(part, dtype=np.float64)
         if values is part and not (request.metric.built_in and values.flags.writeable):
             values = (
@@ -156,9 +156,10 @@ def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
 def _refuse_beyond(values: Floats, request: Request, matched: Matched | None = None) -> None:
     """Raise if a value of a metric of one's own, of `matched` lists or of all, is outside the
     bounds it declares."""
-    (low, high), metric = request.bounds, request.metric
+    metric = request.metric
     if metric.built_in:
         return
+    low, high = request.bounds
     beyond = (values < (-np.inf if low is None else low)) | (
         values > (np.inf if high is None else high)
     )

@@ -106,15 +106,12 @@ def _add_values(total: Any, series: Series) -> None:
     total.update(values)
 
 
-def hashes(labels: Series) -> np.ndarray:
-    """Return a hash of each label, equal for equal labels, whatever their dtype."""
-    numeric = pd.api.types.is_numeric_dtype(labels.dtype)
-    if len(labels) and isinstance(labels.iloc[0], UUID):  # as files hold them
-        labels = Series([getattr(one, "bytes", one) for one in labels], dtype=object)
-    texts = (
-        ()
-        if numeric
-        else (str(label).encode("utf-8", "surrogatepass") for label in labels.astype(object))
-    )
-    values = labels.to_numpy(np.float64) if numeric else np.fromiter(texts, object, len(labels))
+def hashes(labels: Any) -> np.ndarray:
+    """Return a hash of each label of an array, equal for equal labels, whatever their dtype."""
+    if pd.api.types.is_numeric_dtype(labels.dtype):
+        values = np.asarray(labels, np.float64)
+    else:  # files hold the bytes of UUIDs
+        plain = (one.bytes if isinstance(one, UUID) else one for one in labels.astype(object))
+        texts = (str(one).encode("utf-8", "surrogatepass") for one in plain)
+        values = np.fromiter(texts, object, len(labels))
     return pd.util.hash_array(values)
