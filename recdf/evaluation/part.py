@@ -41,7 +41,7 @@ from ..inputs.ids import is_nested, label_codes, take_values
 from ..inputs.sorting import distinct, run_of, spans
 from ..inputs.true_and_pred import BrokenRows, Order, RowsRefused, added
 from ..matching.counts import ListCounts
-from ..matching.list_keys import Labels
+from ..matching.list_keys import KeyColumns
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
 from ..matching.side_tables.digest import DescribedSide, hashes
@@ -90,7 +90,7 @@ class ListRows:
     stands, or -1.
     """
 
-    keys: Labels
+    keys: KeyColumns
     by: DataFrame
     list_by: ndarray
     columns: Mapping[str, ndarray]

@@ -21,6 +21,7 @@ from ..errors import ColumnError, NullKeyError
 from ..inputs.ids import check_labels
 from ..inputs.machine import sizes
 from ..inputs.sorting import exact_sums
+from ..matching.list_keys import labels_at
 from ..stats.arms import MEAN_ROUNDING
 from ..stats.numbers import undefined_is_nan
 from ..stats.student import interval_quantile
@@ -288,10 +289,8 @@ def mean_table(
         **{name: array.ravel() for name, array in statistics.items()},
     }
     rows = np.repeat(np.arange(n_groups), len(names))
-    repeated = {
-        str(name): labels[name].take(rows).reset_index(drop=True) for name in labels.columns
-    }
-    return DataFrame({**repeated, **columns}, copy=False)
+    repeated = labels_at(labels, list(labels.columns), rows)
+    return DataFrame({**{str(name): one for name, one in repeated.items()}, **columns}, copy=False)
 
 
 def split_column(column: str) -> tuple[str, int | None]:

@@ -59,12 +59,9 @@ class IdColumn:
 
         The column must have no nulls.
         """
-        if isinstance(self.values, ChunkedArray):
-            values = self.values[part]
-            n = len(values)
-            return np.asarray(pc.not_equal(values.slice(1), values.slice(0, n - 1)), dtype=bool)
         values = self.values[part]
-        return np.asarray(values[1:] != values[:-1], dtype=bool)
+        differ = pc.not_equal if isinstance(values, ChunkedArray) else np.not_equal
+        return np.asarray(differ(values[1:], values[:-1]), dtype=bool)
 
     def show(self, rows: ndarray) -> list[Any]:
         """Return the ids at a few rows as Python objects, for messages."""
@@ -99,7 +96,8 @@ def _take_chunks(array: ChunkedArray, rows: ndarray) -> ChunkedArray:
 
 
 def take_values(series: Series, rows: ndarray) -> Any:
-    """Take some rows of a column, as an array in its dtype."""
+    """Take some rows of a column, as an array in its dtype; objects as a Series, since pandas makes
+    texts of an array of them."""
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype) or (
         isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"
@@ -107,7 +105,8 @@ def take_values(series: Series, rows: ndarray) -> Any:
         from_arrow: Any = dtype
         return from_arrow.__from_arrow__(_take_chunks(as_arrow(series), rows))
     values: Any = series.to_numpy() if isinstance(dtype, np.dtype) else series.array
-    return values.take(rows)
+    taken = values.take(rows)
+    return Series(taken, dtype=object) if taken.dtype == object else taken
 
 
 def take_rows(series: Series, rows: ndarray) -> Series:

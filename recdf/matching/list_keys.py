@@ -32,7 +32,7 @@ from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
 from ..inputs.true_and_pred import ReadRows
 
 # The labels of lists: for each column of the key an array in its dtype, or a Series.
-Labels = Mapping[Any, Any]
+KeyColumns = Mapping[Any, Any]
 NO_BY = DataFrame(index=range(1))  # without `by`, there is one recommender without a name
 
 
@@ -90,7 +90,7 @@ def encode_by(
     return codes.mapped(place), labels
 
 
-def encode_both(one: DataFrame, two: Labels, names: Sequence[str]) -> tuple[list[Coded], int]:
+def encode_both(one: DataFrame, two: KeyColumns, names: Sequence[str]) -> tuple[list[Coded], int]:
     """Code `by` values of two places together, in which some of these columns may be bools or
     fractions."""
     pairs = [read_by([one[name], Series(two[name])], f"pred[{name!r}]") for name in names]
@@ -147,7 +147,7 @@ def key_frame(
     n_keys: int,
     sources: dict[str, tuple[DataFrame, ndarray, ndarray]],
     options: Options,
-) -> Labels:
+) -> KeyColumns:
     """Return the labels of the lists' keys, in the dtype of the frame that the population is taken
     from.
 
@@ -189,7 +189,7 @@ def key_frame(
     return found
 
 
-def labels_at(frame: DataFrame, names: Sequence[Any], rows: ndarray) -> Labels:
+def labels_at(frame: DataFrame, names: Sequence[Any], rows: ndarray) -> KeyColumns:
     """Take some rows of some columns. It goes by column, since frame[names] would copy all rows."""
     return {name: take_values(frame[name], rows) for name in names}
 

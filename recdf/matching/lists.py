@@ -22,7 +22,7 @@ from ..errors import DataError, OptionError
 from ..inputs.sorting import distinct, exact_sums, rank_within
 from ..inputs.true_and_pred import Order
 from .hits import HitArrays, Hits, ratio
-from .list_keys import Labels
+from .list_keys import KeyColumns
 from .overlap import Overlap
 from .side_tables.sides import Sides
 from .true_and_pred_lists import PredLists, Rating, TrueLists, Values
@@ -51,7 +51,7 @@ class Matched:
     groups, and the group of each list, -1 for none.
     """
 
-    keys: Labels
+    keys: KeyColumns
     by: DataFrame
     list_by: ndarray
     n_true: ndarray

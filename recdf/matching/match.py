@@ -39,7 +39,7 @@ from ..inputs.true_and_pred import (
 )
 from .hits import HitArrays, Hits
 from .list_keys import (
-    Labels,
+    KeyColumns,
     ListCodes,
     at_heads,
     encode_both,
@@ -313,7 +313,7 @@ class _Steps:
         agree = np.flatnonzero(of_by.all()[list_by] == place[key])
         return lists.take(agree)
 
-    def _labels(self, key: ndarray) -> Labels:
+    def _labels(self, key: ndarray) -> KeyColumns:
         """Return the labels of each list's key, in the dtype of the frame that the population is
         taken from."""
         true = self.true_lists

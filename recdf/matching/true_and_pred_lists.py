@@ -33,7 +33,7 @@ from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct, offsets, place_in_run, run_of, spans
 from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank, read_weights
 from .hits import HitArrays, Hits
-from .list_keys import Block, Blocks, Labels, split_codes
+from .list_keys import Block, Blocks, KeyColumns, split_codes
 from .pairing import Excluded, Pairs
 from .ranked import (
     Ranked,
@@ -412,7 +412,7 @@ WEIGHT_PLACES = {
 
 
 def list_weights(
-    labels: Labels,
+    labels: KeyColumns,
     rows: ReadRows,
     true: Ranked,
     true_list: ndarray,
@@ -461,7 +461,7 @@ def list_weights(
 
 
 def user_groups_of(
-    labels: Labels, users: DataFrame | None, options: Options, name: str
+    labels: KeyColumns, users: DataFrame | None, options: Options, name: str
 ) -> tuple[pd.Index, ndarray]:
     """Return the groups that a column of `users=` names, and the number of the group of each list,
     -1 for none."""
@@ -474,7 +474,7 @@ def user_groups_of(
 
 
 def _by_key(
-    labels: Labels,
+    labels: KeyColumns,
     frame: DataFrame,
     values: ndarray,
     said: tuple[str, str],

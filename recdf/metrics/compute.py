@@ -19,7 +19,7 @@ from ..inputs.options import Options
 from ..inputs.sorting import exact_sums
 from ..matching.counts import Counts
 from ..matching.hits import ratio
-from ..matching.list_keys import Labels, labels_at
+from ..matching.list_keys import KeyColumns, labels_at
 from ..matching.lists import Matched
 from ..stats.numbers import Floats, undefined_is_nan
 from .record import Bounds, Request
@@ -35,7 +35,7 @@ class Labelled(Protocol):
     row of each list."""
 
     @property
-    def keys(self) -> Labels: ...
+    def keys(self) -> KeyColumns: ...
     @property
     def by(self) -> DataFrame: ...
     @property
@@ -45,11 +45,7 @@ class Labelled(Protocol):
 def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Series]) -> DataFrame:
     """Return the `by` and list key columns followed by other columns, one row per list."""
     by = labels_at(matched.by, [*matched.by.columns], matched.list_by)
-    # pandas would take objects that are texts for its dtype of texts.
-    labels = [
-        (str(name), pd.Series(one, dtype=object) if one.dtype == object else one)
-        for name, one in (*by.items(), *matched.keys.items())
-    ]
+    labels = [(str(name), one) for name, one in (*by.items(), *matched.keys.items())]
     found = dict(labels)
     if len(found) < len(labels):
         raise ColumnError(f"the key and by columns {[name for name, _ in labels]} have equal names")

@@ -33,7 +33,7 @@ from ...inputs.frames import as_frame, column, id_frame
 from ...inputs.ids import IdColumn, check_labels, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.true_and_pred import ReadRows, order_source, read_pred, read_rows
-from ..list_keys import Labels
+from ..list_keys import KeyColumns
 from ..overlap import samples_of
 from ..ranked import BaseLists
 from .catalogue import Aspects, Catalogue, FeatureTable, LogCodes, unique_rows
@@ -228,7 +228,7 @@ class Sides:
         checked: CheckedSides,
         codes: dict[str, ndarray],
         items: IdCodes,
-        keys: Labels | None,
+        keys: KeyColumns | None,
         base: BaseLists | None,
     ) -> None:
         """Take the checked tables, the `codes` of the item column of each, the `keys` of the lists,
@@ -253,7 +253,7 @@ class Sides:
         return self._made[name]
 
     def _match_users(
-        self, name: str, names: tuple[str, ...], table: ReadRows, keys: Labels | None
+        self, name: str, names: tuple[str, ...], table: ReadRows, keys: KeyColumns | None
     ) -> tuple[ndarray | None, ndarray | IdTypeError | None]:
         """Return the user code of each row of a side table, and of each list (-1: not in the
         table).
