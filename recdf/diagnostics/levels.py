@@ -487,6 +487,8 @@ def chance_level(
     counted = isinstance(items, Integral) and not isinstance(items, bool)
     if counted:
         POSITIVE.check("items", items)
+    if items is None:
+        raise OptionError("⟦items=None⟧; expected the catalogue, or how many items it has")
     given = {**options, "items": None if counted else items, "exclude": exclude}
     call = call_of_levels(chance_level, given, metrics, k, ("by", "by_in_true", "judged_only"))
     users = "true" if isinstance(call.options.users, str) else call.options.users

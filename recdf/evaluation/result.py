@@ -504,6 +504,8 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
         raise OptionError(
             f"⟦results=⟧ {held}; expected two results or more, by the name of the model"
         )
+    if not isinstance(model_col, str):
+        raise OptionError(f"⟦model_col={model_col!r}⟧; expected the name of a column as a text")
     parts = {str(name): _evaluation(name, result) for name, result in results.items()}
     shared = {}
     for name, part in parts.items():

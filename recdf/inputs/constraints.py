@@ -51,8 +51,8 @@ class Constraint:
         return self.typed.startswith("{") and self.typed.endswith("}")
 
     def check(self, name: str, value: Any, of: str = "") -> Any:
-        """Return the value, as a plain one of Python if it is a scalar of numpy; raise OptionError
-        if it is wrong.
+        """Return the value, as a plain one of Python if it is a scalar of numpy, and a Decimal as a
+        float; raise OptionError if it is wrong.
 
         `of` is what takes the argument, such as a metric, for the message.
         """
@@ -72,6 +72,8 @@ class Constraint:
             named = f"⟦{name}{found}⟧" if found[0] == "=" else f"{name}{found}"
             said = f"{of}{named}; {expected}"
             raise OptionError(said, argument=name.partition("[")[0], value=value)
+        if isinstance(value, Decimal):
+            return float(value)
         return value.item() if isinstance(value, np.generic) else value
 
 

@@ -248,6 +248,7 @@ class Call:
             if name not in (*SIDES, "item_by", "carry")
         }
         check_shared(options, function)
+        check_value("item_by", arguments.get("item_by"), str | None)
         call = cls(Options(**options), given=given)
         call = call.asking(requests(call.options), true, arguments.get("item_by"))
         return replace(call, carry=carry_rules(arguments.get("carry"), call.options, call.columns))

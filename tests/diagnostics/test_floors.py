@@ -188,3 +188,8 @@ def test_ceiling_is_the_best_of_all_orders() -> None:
     np.testing.assert_allclose(
         level.per_user.drop(columns=["user_id", "n_true", "n_pred"]), list(best.values())
     )
+
+
+def test_a_chance_level_needs_a_catalogue():
+    with pytest.raises(rd.OptionError, match=r"^items=None; expected the catalogue"):
+        rd.diagnostics.chance_level({"u": ["a"]}, "recall", items=None)

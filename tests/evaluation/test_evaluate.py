@@ -255,3 +255,10 @@ def test_by_a_column_that_tells_users_apart_is_a_warning():
     assert rd.summarize(carried, by="variant")["value"].tolist() == [1.0, 1.0]
     both = pd.concat([lists, lists.iloc[[0]].assign(variant="B")])  # user 0 has lists of both
     assert len(rd.evaluate(true, both, "mrr@1", by="variant").summary) == 2
+
+
+@pytest.mark.parametrize("item_by", [["category"], {"category": 1}, {"category"}])
+def test_groups_of_items_are_named_by_one_column(item_by):
+    items = pd.DataFrame({"item_id": ["a"], "category": ["x"]})
+    with pytest.raises(rd.OptionError, match=r"^item_by=.*; expected a name or None"):
+        rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "recall@1", items=items, item_by=item_by)

@@ -107,3 +107,10 @@ def test_leaderboard_and_report_take_runs_by_name(tmp_path):
     rd.report(found, by_name, baseline="popularity")
     rd.report(joined, as_one, baseline="popularity")
     assert by_name.read_bytes() == as_one.read_bytes()
+
+
+@pytest.mark.parametrize("name", [None, 3, ("a", "b"), ["model"]])
+def test_the_column_of_the_model_is_named_by_a_text(name):
+    one = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "recall@1")
+    with pytest.raises(rd.OptionError, match=r"^model_col=.*; expected the name of a column"):
+        rd.join_results({"a": one, "b": one}, model_col=name)

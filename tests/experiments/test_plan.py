@@ -2,6 +2,7 @@
 simulation."""
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -315,3 +316,12 @@ def test_sessions_are_no_users():
     ):
         EX.plan_experiment(visits, "spend", n=100)
     assert len(EX.plan_experiment(visits, "spend", n=100, cluster="user_id")) == 1
+
+
+def test_numbers_may_be_decimals(rng):
+    users = pd.DataFrame({"user_id": range(50), "spend": rng.gamma(2, 1, 50)})
+    found, expected = (
+        rd.experiments.plan_experiment(users, "spend", rel_effect=kind("0.25"), alpha=0.05)
+        for kind in (Decimal, float)
+    )
+    pd.testing.assert_frame_equal(found, expected)

@@ -420,3 +420,9 @@ def test_category_entropy_by_rank_and_smoothed():
     assert math.isnan(rd.category_entropy({1: ["c"]}, items=items, smoothing=0.5))
     with pytest.raises(rd.OptionError, match="smoothing="):
         rd.category_entropy({1: ["a"]}, items=items, smoothing=-1)
+
+
+@pytest.mark.parametrize("sets", [["tea", "jam"], 5, "tea", None, [["tea"], 5]])
+def test_aspects_that_are_no_sets_of_items_are_refused(sets):
+    with pytest.raises(rd.DataError, match=r"^aspects\['u'\] is .*; expected a list of sets"):
+        rd.a_ndcg({"u": ["tea"]}, {"u": ["tea"]}, aspects={"u": sets})

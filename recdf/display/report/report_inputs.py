@@ -259,9 +259,6 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         else:
             parts[part] = table
     given = given._replace(**parts)
-    if isinstance(experiment, pd.DataFrame) and given.health is not None:
-        # Of several tables, some may be of another run over the same users.
-        refuse_two_runs({"experiment": experiment, "health": given.health})
     calls = {
         "health": "rd.experiments.experiment_health",
         "check": "rd.check",
@@ -271,6 +268,9 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     for name, call in calls.items():
         if (table := getattr(given, name)) is not None:
             need(table, name, TABLE_KINDS[name].columns, f"what {call} returned")
+    if isinstance(experiment, pd.DataFrame) and given.health is not None:
+        # Of several tables, some may be of another run over the same users.
+        refuse_two_runs({"experiment": experiment, "health": given.health})
     if given.gate is not None:
         need_gate(given.gate)
     if given.history is not None:

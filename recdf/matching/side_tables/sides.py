@@ -17,7 +17,7 @@ has an example.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any, TypedDict, get_type_hints
@@ -147,6 +147,10 @@ def checked_pairs(
     return replace(side, frame=DataFrame({one: frame[one] for one in names}, copy=False))
 
 
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, str | bytes)
+
+
 def aspects_frame(data: Any, options: Options, name: str) -> DataFrame:
     """Return aspects as rows of (user, aspect, item)."""
     user_cols = as_columns(options.user_col)
@@ -157,6 +161,11 @@ def aspects_frame(data: Any, options: Options, name: str) -> DataFrame:
         raise ColumnError(
             f"aspects is a mapping, which has one key column, but ⟦user_col={user_cols!r}⟧"
         )
+    for user, sets in data.items():
+        if not (_is_collection(sets) and all(map(_is_collection, sets))):
+            raise DataError(
+                f"{name}[{user!r}] is {sets!r}; expected a list of sets of items, one per aspect"
+            )
     rows = [
         (user, number, item)
         for user, sets in data.items()
