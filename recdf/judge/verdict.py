@@ -128,8 +128,13 @@ def sentence(
 
 def with_known_codes(table: pd.DataFrame, role: str) -> pd.DataFrame:
     """Return the table of a comparison with texts as codes: a null, which a file may have in place
-    of an empty text, becomes one. What is no code of a comparison raises."""
-    found: dict[str, list[Any]] = {}
+    of an empty text, becomes one, and in other dtypes than those of numpy NaN. What is no code of a
+    comparison raises."""
+    found: dict[str, Any] = {}
+    for name, column in table.items():
+        null = column.isna()
+        if null.any() and (null.all() or pd.api.types.is_any_real_numeric_dtype(column.dtype)):
+            found[str(name)] = column.to_numpy(np.float64, na_value=np.nan)
     for name in table.columns.intersection(VERDICT_COLUMNS[:3], sort=False):
         known = CAUTIONS if name != "effect" else {*EFFECTS["models"], *EFFECTS["labels"]}
         found[name] = [

@@ -426,3 +426,16 @@ def test_what_is_no_role_is_named(role):
     table = compared(experiment(40, ctr=0.5), "ctr")
     with pytest.raises(OptionError, match=r"roles\['ctr'\]="):
         EX.decide_experiment(table, roles={"ctr": role})
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_a_table_in_other_dtypes_is_decided_and_shown_alike(backend, tmp_path):
+    table = compared(experiment(400, ctr=0.5, spend=0, load=0), list(ROLES))
+    other = table.convert_dtypes(dtype_backend=backend, convert_integer=False)
+    found = EX.decide_experiment(other, roles=ROLES)
+    pd.testing.assert_frame_equal(found, EX.decide_experiment(table, roles=ROLES))
+    pages = [
+        rd.report(path=tmp_path / f"{i}.html", experiment=one, roles=ROLES).read_bytes()
+        for i, one in enumerate([table, other])
+    ]
+    assert pages[0] == pages[1]
