@@ -199,7 +199,7 @@ def restore(column: Any, described: DescribedDtype, categories: Any = None) -> S
             codes = pc.index_in(column, categories.cast(column.type)).fill_null(-1)
             return Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
         return Series(pd.Categorical(restore(column, described["of"]), dtype=dtype))
-    values = column.to_pandas()
+    values = column.to_pandas(integer_object_nulls=True)
     plain = name
     if kind == "string" and described["nan"]:
         # Where the installed pandas has no dtype for strings with NaN, they are objects.

@@ -312,3 +312,13 @@ def test_many_categories_stay_in_their_order(tmp_path):
     result = rd.evaluate(frame, frame, "mrr@1")
     result.to_parquet(tmp_path)
     equal(rd.read_parquet(tmp_path), result)
+
+
+def test_large_integers_beside_nulls_keep_their_digits(tmp_path):
+    true = pd.DataFrame({"user_id": [1, 2, 3], "item_id": 1})
+    pred = pd.DataFrame({"user_id": [1, 2], "item_id": 1, "shop": [2**53 + 1, 2**60 + 1]})
+    result = rd.evaluate(true, pred, "recall@1", carry="shop")
+    result.to_parquet(tmp_path / "result")
+    found = rd.read_parquet(tmp_path / "result")
+    assert found == result
+    assert found.per_user["shop"].tolist() == [2**53 + 1, 2**60 + 1, pd.NA]
