@@ -197,7 +197,6 @@ DEFINED_TWICE = {
     "from_impressions": "as evaluate",
     "check_log": "as evaluate, of a log",
     "check": "as evaluate, of two frames",
-    "gate": "rd.plot.gate draws what rd.gate returned",
     "proxy_metrics": "rd.plot.proxy_metrics draws what rd.experiments.proxy_metrics found",
 }
 

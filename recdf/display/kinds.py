@@ -176,7 +176,7 @@ class Kind(NamedTuple):
         found = {"verdict": row.get("verdict", ""), "percent": False, "from_zero": False}
         found |= self.read(row)
         ratio = row.get("withheld") == "sample_ratio" and "role" not in row
-        words = f"{found['numbers']}  {found['verdict']}"
+        words = f"{found['numbers']}  {found['verdict']}".rstrip()
         return {"words": words, "sign": "worse" if ratio else sign_of(row)} | found
 
 
@@ -380,7 +380,7 @@ def _of_findings(table: pd.DataFrame) -> tuple[Badge, str]:
     serious = table[table["severity"].isin(["error", "warning"])].to_dict("records")
     n = Counter(row["severity"] for row in serious)
     counted = f"{amount(n['error'], 'error')}, {amount(n['warning'], 'warning')}"
-    named = "; ".join([*map(finding_of, serious[:FEW]), *["…"] * (len(serious) > FEW)])
+    named = listed([*map(finding_of, serious)], FEW, "finding")
     mark = Badge("error" if n["error"] else "warning" if n else "good", counted)
     return mark, f"{counted}{f' ({named})' if named else ''}."
 
@@ -613,7 +613,8 @@ TABLE_KINDS: dict[str, Kind] = {
         lambda row: f"{row_sentence(row)}.",
         _gate_cells,
         read=drawn_budget,
-        caption="upright line: the budget; filled: passes (blue) or fails (orange)",
+        caption="bounds hold one-sided; upright line: the budget; filled: passes (blue) or fails "
+        "(orange)",
         against=("the gate is not passed", "pass the gate first", ""),
         overall=_of_gate,
         todo={

@@ -57,20 +57,6 @@ from .leaderboard_values import (
 )
 from .row_words import EVERYONE
 
-TIDY = [
-    *LEADERBOARD_KEYS,
-    "better",
-    "value",
-    "ci_low",
-    "ci_high",
-    "half_width",
-    "n",
-    "n_undefined",
-    "place",
-    "marks",
-    SEED_SD,
-]
-
 
 @dataclass(frozen=True)
 class Leaderboard:
@@ -274,7 +260,7 @@ def board_of(
             for model, metric, group in rows
         ]
         said += (*seed_sentences(result, tests),)
-    return Leaderboard(frame[[name for name in TIDY if name in frame]], said, tests)
+    return Leaderboard(frame, said, tests)
 
 
 def marks(frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> list[str]:

@@ -331,7 +331,7 @@ def values_frame(
     names = ["segment", "group", "model", "column", "better", "value", "ci_low", "ci_high"]
     frame = pd.concat([block[[*names, "n", "n_undefined"]] for block in blocks], ignore_index=True)
     frame = frame.rename(columns={"column": "metric"})
-    frame["half_width"] = (frame["ci_high"] - frame["ci_low"]) / 2
+    frame.insert(8, "half_width", (frame["ci_high"] - frame["ci_low"]) / 2)
     downward = frame["value"].where(frame["better"] == "smaller", -frame["value"])
     places = downward.groupby([frame["segment"], frame["group"], frame["metric"]])
     # A mean over other lists is no better or worse than this one.

@@ -189,11 +189,11 @@ def drawn_plan(row: TableRow) -> Row:
     if pd.isna(row["n_low"]):
         chance = f"; its margin with power {number(row['power'], '.0%')}" if guards else ""
         what = f"Smallest change that is found{beside}"
-        drawn |= {"metric": what, "diff": row["mde_rel"], "percent": True, "words": found}
+        drawn |= {"metric": what, "diff": row["mde_rel"], "percent": True}
         return drawn | {"numbers": f"{said}{chance}"}
     what = f"{unit.capitalize()} that are needed{beside}"
     ends = {"diff": n, "ci_low": row["n_low"], "ci_high": row["n_high"]}
-    return drawn | ends | {"metric": what, "words": f"{needed}{days}", "numbers": said}
+    return drawn | ends | {"metric": what, "numbers": said}
 
 
 def drawn_change(row: TableRow) -> Row:

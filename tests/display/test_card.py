@@ -298,7 +298,7 @@ def test_users_without_metrics_were_looked_for_where_there_are_none(tmp_path):
     said = section(path, "validity")
     assert "Users without metrics: 0.0%, 0.0%." in said
     assert "Checked: the sample ratio, users without metrics. Not checked here: effects" in said
-    assert "the comparison also checks" not in said
+    assert "covariates" not in said
 
 
 def test_codes_of_a_table_that_was_written_are_read(tmp_path):

@@ -113,7 +113,7 @@ def calls(names):
             "winners": (rd.plot.winners, (result, "ndcg@10"), two),
             "forest": (rd.plot.forest, (result.compare_models("ndcg@10", baseline=names[0]),), {}),
             "pairs": (rd.plot.pairs, (result.compare_models("ndcg@10"),), {}),
-            "gate": (rd.plot.gate, (gate_of(result, names),), {}),
+            "gate": (rd.plot.forest, (gate_of(result, names),), {}),
         }
     return found
 

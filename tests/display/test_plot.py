@@ -52,7 +52,6 @@ def pictures(shop, result, exposed, tmp_path_factory):
     return {
         "curve": ((result,), {"metrics": "ndcg"}),
         "forest": ((compared,), {}),
-        "gate": ((a_gate(shop, {"ndcg@10": "-2%"}),), {}),
         "tradeoff": ((result,), {}),
         "users": ((result, "ndcg@10"), {}),
         "winners": ((result, "ndcg@10"), {"model": "knn", "baseline": "popularity"}),
@@ -72,7 +71,6 @@ NAMES = [
     "curve",
     "exposure",
     "forest",
-    "gate",
     "heat",
     "history",
     "lists",
@@ -87,7 +85,7 @@ NAMES = [
 ]
 
 
-def test_there_are_fifteen_pictures_and_each_is_documented():
+def test_there_are_fourteen_pictures_and_each_is_documented():
     assert sorted(rd.plot.__all__) == NAMES
     for name in NAMES:
         picture = getattr(rd.plot, name)
@@ -116,7 +114,7 @@ def test_a_picture_serves_a_slide_and_changes_nothing_else(name, pictures):
     captions = [text.get_text() for text in drawn.texts if text.get_gid() == "caption"]
     assert len(captions) == 1
     assert captions[0]
-    if name not in ("heat", "forest", "gate", "lists", "pairs"):
+    if name not in ("heat", "forest", "lists", "pairs"):
         assert drawn.get_xlabel()
         assert drawn.get_ylabel()
     given.figure.savefig(io.StringIO(), format="svg")
@@ -328,7 +326,7 @@ def test_the_gallery_of_real_data_is_skipped_where_they_are_absent(tmp_path, cap
 def test_the_numbers_of_a_gate_are_those_of_its_table(shop):
     """Every change, budget and verdict that is drawn stands so in the text of the gate."""
     gate = a_gate(shop, {"ndcg@10": "-2%", "recall@10": -0.01})
-    panels = rd.plot.gate(gate)
+    panels = rd.plot.forest(gate)
     assert [panel.get_title(loc="left") for panel in panels] == [
         "Change in per cent of the baseline",
         "Change of recall@10",
@@ -368,10 +366,10 @@ def test_colours_and_marks_of_a_gate_follow_its_verdicts(shop):
     }
     for verdict, sign in signs.items():
         one = dataclasses.replace(gate, table=gate.table.assign(effect=verdict))
-        assert rd.plot.gate.data(one)["sign"].tolist() == [sign]
-        marks = [line for line in rd.plot.gate(one).lines if line.get_marker() not in ("None", "")]
+        assert rd.plot.forest.data(one)["sign"].tolist() == [sign]
+        marks = [
+            line for line in rd.plot.forest(one).lines if line.get_marker() not in ("None", "")
+        ]
         assert [line.get_marker() for line in marks] == [
             {"better": "^", "worse": "v", "open": "o"}[sign]
         ]
-    with pytest.raises(TypeError, match=r"expected what rd\.gate returned"):
-        rd.plot.gate(gate.table)

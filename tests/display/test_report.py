@@ -293,7 +293,7 @@ def test_a_gate_has_a_section_with_the_numbers_of_its_table(shop, result, tmp_pa
             page.count(f">{next(one.strip() for one in cells if '[' in one)}<") >= 1
         )  # in the table
     section = page[page.index('id="gate"') :]
-    for words in rd.plot.gate.data(gate)["words"]:
+    for words in rd.plot.forest.data(gate)["words"]:
         assert words.split("  ")[0] in section[section.index("<svg") :]  # in the picture
     with pytest.raises(TypeError, match=r"gate is a DataFrame; expected what rd\.gate returned"):
         rd.report(result, tmp_path / "x.html", gate=gate.table)
@@ -313,7 +313,7 @@ def test_a_gate_has_a_section_with_the_numbers_of_its_table(shop, result, tmp_pa
         with pytest.raises((rd.ColumnError, rd.DataError), match=says):
             rd.report(result, tmp_path / "x.html", gate=wrong)
         with pytest.raises((rd.ColumnError, rd.DataError), match=says):
-            rd.plot.gate.data(wrong)
+            rd.plot.forest.data(wrong)
 
 
 @pytest.mark.slow

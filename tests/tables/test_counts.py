@@ -20,7 +20,6 @@ NO_NOUN |= {"stays", "computes", "tells", "does", "wins", "belongs", "its", "hol
 # Nouns behind a name, or behind a number that is at least 2; by their module.
 NEVER_ONE = {
     ("about_models", "metrics"),  # of more than nine panels
-    ("about_models", "segments"),  # `worse_for` says "the one segment"
     ("adjust_pvalues", "families"),
     ("adjust_pvalues", "tests"),  # "not adjusted" for one
     ("by_segment", "rows"),  # a warning of "1 of 5 rows"

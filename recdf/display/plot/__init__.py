@@ -4,7 +4,7 @@
 """
 
 from .diagnosed import exposure, history, longtail, position, proxy_metrics
-from .effects import forest, gate, over_time
+from .effects import forest, over_time
 from .models import curve, tradeoff, users, winners
 from .shades import heat, lists, pairs
 
@@ -12,7 +12,6 @@ __all__ = [
     "curve",
     "exposure",
     "forest",
-    "gate",
     "heat",
     "history",
     "lists",

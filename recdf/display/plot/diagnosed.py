@@ -40,9 +40,7 @@ def _shown(exposure_table: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
     shows each item."""
     source = "what rd.diagnostics.exposure_table returned"
     need(exposure_table, "exposure_table", ("shown", "share"), source)
-    if not (before := columns_before(exposure_table, "shown")):
-        raise OptionError(f"exposure_table has no item column before 'shown'; expected {source}")
-    *by, item = before
+    *by, item = columns_before(exposure_table, "shown")
     shown = exposure_table.set_index(item)["shown"].groupby(labels(exposure_table, by), sort=False)
     return item, {str(model): counts for model, counts in shown}
 
@@ -97,7 +95,7 @@ def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Steps:
     frame = Frame(ax)
     first = best_first(pd.Series(ginis), "smaller")
     frame.suffix = {model: f"Gini {gini:.3f}" for model, gini in ginis.items()}
-    frame.lines(data, "share_of_items", "share_of_impressions", first, every=6)
+    frame.lines(data, "share_of_items", "share_of_impressions", first, markevery=0.2)
     frame.reference([0, 1], [0, 1], "every item equally often", (0, (2, 2)))
     frame.ax.set(xlim=(0, 1), ylim=(0, 1.02))
     yield frame.finish(

@@ -1,4 +1,4 @@
-"""Pictures of effects: comparisons with their intervals, the changes of a gate, and an effect over
+"""Pictures of effects: comparisons and other estimates with their intervals, and an effect over
 time."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..given_tables import (
     need_gate,
     picked,
 )
-from ..kinds import TABLE_KINDS, estimates_frame, record_of
+from ..kinds import estimates_frame, record_of
 from ..row_words import sides_of, trend_words
 from .picture import Frame, Picture, Steps, new_frames
 from .style import COLOURS, MARK_OF_SIGN, Axes, plain_text, points, spoken
@@ -38,18 +38,19 @@ WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
 @Picture
-def forest(comparison: pd.DataFrame, *, by: Columns | None = None, ax: Any = None) -> Steps:
+def forest(comparison: pd.DataFrame | Gate, *, by: Columns | None = None, ax: Any = None) -> Steps:
     """Draw differences with their intervals, one row each, one panel per metric, zero in the middle
     of every panel.
 
     Parameters
     ----------
-    comparison : DataFrame
+    comparison : DataFrame or Gate
         What `rd.compare_models` or `rd.compare_variants` returned, all of it or some of its rows;
         or what `rd.experiments.segment_effects` made of it, whose shrunken effects are drawn as
         crosses. Also any other comparison of `rd.experiments` (quantiles, zero-inflated metrics,
         interleaved lists), and the estimates of `aa_test`, `find_srm`, `role_verdicts`,
-        `plan_experiment` and `plan_comparison`.
+        `plan_experiment` and `plan_comparison`. Or what `rd.gate` returned: the change of each
+        metric and segment, beside the budget that it may not pass.
     by : str or list of str, optional
         Columns of segments that name the rows. Default: the columns before `metric`.
     {axes_returns_raises}
@@ -60,8 +61,9 @@ def forest(comparison: pd.DataFrame, *, by: Columns | None = None, ax: Any = Non
     -----
     A filled mark is a difference that holds after the correction; a hollow one is open. An interval
     that has no bound on one side ends in an arrow. An upright line is what the verdict compares
-    with: the level of an A/A test, the margin of a guardrail. Shares of splits and planned users
-    have no zero in the middle.
+    with: the level of an A/A test, the margin of a guardrail, the budget of a gate. Shares of
+    splits and planned users have no zero in the middle. All relative changes of a gate share a
+    panel; only the bound on the side of the loss decides whether a row passes.
 
     Data
     ----
@@ -83,6 +85,8 @@ def forest(comparison: pd.DataFrame, *, by: Columns | None = None, ax: Any = Non
     1  random vs. popularity -0.128   worse
     >>> ax = rd.plot.forest(compared)
     """
+    if isinstance(comparison, Gate):
+        comparison = need_gate(comparison).table
     kind = record_of(comparison)
     if kind.read:
         yield (data := estimates_frame(kind, comparison))
@@ -186,48 +190,6 @@ def _effects(frame: Frame, rows: pd.DataFrame) -> None:
 
 
 @Picture
-def gate(gate: Gate, *, ax: Any = None) -> Steps:
-    """Draw the change of each metric and segment with its bounds, beside the budget that it may not
-    pass.
-
-    Parameters
-    ----------
-    gate : Gate
-        What `rd.gate` returned.
-    {axes_returns_raises}
-
-    Notes
-    -----
-    The short upright line is the budget. All relative changes share a panel, and each metric with
-    an absolute budget has one. Only the bound on the side of the loss decides whether a row passes.
-
-    Data
-    ----
-    One row per row of the gate, as `rd.plot.forest.data` returns it of a table with verdicts.
-    `diff` is its change; `sign` is "better" (it passes), "worse" (it fails) or "open", and `words`
-    says the change and the verdict as the gate's own table does.
-
-    Examples
-    --------
-    >>> import recdf as rd
-    >>> shop = rd.sample_shop()
-    >>> old, new = (
-    ...     rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], "ndcg@10")
-    ...     for name in ("popularity", "knn")
-    ... )
-    >>> gate = rd.gate(new, old, {"ndcg@10": "-2%"})
-    >>> rd.plot.gate.data(gate)["words"].tolist()
-    ['+33% [+24%, +44%]  pass, budget −2%']
-    >>> ax = rd.plot.gate(gate)
-    """
-    data = estimates_frame(TABLE_KINDS["gate"], need_gate(gate).table)
-    yield data
-    caption = f"bounds hold one-sided with {gate.confidence:.0%}; "
-    caption += f"{count_text(gate.table['n_users'], 'user')}; {TABLE_KINDS['gate'].caption}"
-    yield _rows_of_panels(data, "{}", "", caption, ax)
-
-
-@Picture
 def over_time(
     effect: pd.DataFrame,
     metric: str | None = None,
@@ -266,8 +228,8 @@ def over_time(
     Data
     ----
     One row per period, in the order of time: `time`, `diff`, `ci_low`, `ci_high`, `n`, `verdict`,
-    `sign`, `trend`. `verdict` is that of the table ("" if it has none), and `sign` is "better",
-    "worse" or "open". `trend` is what the table says of it, the same in all rows.
+    `sign`. `verdict` is that of the table ("" if it has none), and `sign` is "better", "worse" or
+    "open".
 
     Examples
     --------
@@ -314,7 +276,6 @@ def over_time(
     data["n"] = rows.reindex(columns=["n_control", "n_treatment"]).sum(axis=1, min_count=1)
     data["verdict"] = [str(row.get("verdict", "")) for row in records]
     data["sign"] = list(map(sign_of, records))
-    data["trend"] = list(map(trend_words, records))
     yield data
 
     frame = Frame(ax)

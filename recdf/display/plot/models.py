@@ -141,11 +141,9 @@ def curve(
         below = "k, items per list" if over_k else x
         frame.title(f"{name}@k" if over_k else str(name), below, DIRECTION[part["better"].iloc[0]])
     frames[:3][-1].legend()  # beside the first row
-    has_band = data.groupby("model")["band"].any()
     said = "one number for all lists, without interval"
-    if has_band.any():
-        of_some = " (of the best and the highlighted models)" * (not has_band.all())
-        said = f"bands{of_some}: {interval_percent(result)}"
+    if data["band"].any():
+        said = f"bands: {interval_percent(result)}"
     per = "model" if over_k else f"model and {x}"
     frames[-1].caption(f"{said}; {count_text(data['n'], 'list')} per {per}")
     yield axes

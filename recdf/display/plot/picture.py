@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import update_wrapper
 from textwrap import fill as fill_text
-from textwrap import indent
 from typing import Any, Generic, ParamSpec
 
 import numpy as np
@@ -37,8 +36,7 @@ from .style import (
     wrapped,
 )
 
-# What the docstrings of several pictures say, and those of their `.data`. Later texts stand in
-# earlier ones.
+# What the docstrings of several pictures say. Later texts stand in earlier ones.
 PARAMETER_TEXTS = {
     "ax_returns_raises": """\
 ax : Axes, optional
@@ -57,18 +55,6 @@ Axes or array of Axes
     One Axes for one metric, else a flat array.{raises}""",
     "raises": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
 }
-DATA_DOC = """\
-Return the frame that `rd.plot.{picture}` draws, for seaborn, altair or plotnine.
-
-Parameters
-----------
-{names}
-    As in `rd.plot.{picture}`.
-
-Returns
--------
-DataFrame
-{columns}"""
 OWN = "recdf"  # id of the figures that a picture made itself, which may grow
 TICK_NAME_LENGTH = 24  # characters of a name beside a tick or a point
 LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
@@ -101,9 +87,10 @@ class Picture(Generic[PlotArguments]):
         data.__signature__ = self.__signature__.replace(  # type: ignore[attr-defined]
             parameters=own, return_annotation="DataFrame"
         )
-        names = ", ".join(one.name for one in own)
-        columns = indent(columns, " " * 4)
-        data.__doc__ = DATA_DOC.format(picture=self.__name__, names=names, columns=columns)
+        data.__doc__ = (
+            f"Return the frame that `rd.plot.{self.__name__}` draws with the same arguments, for "
+            f"seaborn, altair or plotnine.\n\n{columns}"
+        )
 
     def __call__(self, *args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> Any:
         _, axes = self._steps(*args, **kwargs)
@@ -244,19 +231,16 @@ class Frame:
         first: Sequence[str] = (),
         *,
         step: str | None = None,
-        every: int = 0,
         **settings: Any,
     ) -> None:
-        """Draw one line per model, with a band where the column `band` says so; a mark stands at
-        every point, or at about `every` of them. The column `said` tells of each point."""
+        """Draw one line per model, with a band where the column `band` says so. The column `said`
+        tells of each point."""
         banded = data.get("band", pd.Series(False, data.index))
         for model, rows, look in by_model(data, first):
             own = banded[rows.index]
             given = {"linewidth": 1 if look is REST else 2} | settings
             if banded.any() and not own.any():
                 given |= {"linewidth": 1.1, "alpha": 0.75}
-            if every:
-                given["markevery"] = max(1, len(rows) // every)
             if step:
                 given["drawstyle"] = f"steps-{step}"
             words = f"{model}: {self.suffix[model]}" if model in self.suffix else model
@@ -313,14 +297,12 @@ class Frame:
         axis: Any,
         names: Sequence[str],
         length: int = TICK_NAME_LENGTH,
-        before: Sequence[str] = (),
     ) -> None:
         """Write shortened names at the ticks 0, 1, ...; the full ones stand in the legend or in the
         data.
 
         Below the axes, a name is wrapped to the width of its place, or stands upright where that is
         narrow. Where there are more names than lines, every second, third, ... one is written.
-        `before` holds what stands before each name.
         """
         texts = short_names(names, length)
         fits = len(names)
@@ -329,7 +311,6 @@ class Frame:
         longest = max(map(len, texts), default=0)
         if axis is self.ax.yaxis:
             texts = short_names(names, min(length, letters(0.5 * self.width)))
-            texts = [*map("".join, zip(before, texts, strict=True))] if before else texts
             fits = self.rows_that_fit
         elif across < min(8, longest):
             texts = short_names(names, letters(0.4 * self.height))

@@ -219,9 +219,8 @@ def pairs(
     cells["text"] = texts + stars if fits else stars
     cells["said"] = cells["model"] + " against " + cells["other"] + ": " + texts + stars
     frame.tiles(cells)
-    places = [str(i + 1) for i in range(len(shown))]
-    frame.tick_names(frame.ax.yaxis, shown, before=[f"{place}  " for place in places])
-    frame.tick_names(frame.ax.xaxis, places)
+    frame.tick_names(frame.ax.yaxis, [f"{i}  {name}" for i, name in enumerate(shown, 1)])
+    frame.tick_names(frame.ax.xaxis, [f"{i + 1}" for i in range(len(shown))])
     left = f"; the first {len(shown)} of {amount(len(order), 'model')}"
     caption = (
         f"{count_text(data['n'], 'user')}; * holds, p-values {adjustment(comparison).words}; blue: "
@@ -274,11 +273,6 @@ def lists(
     need(hit_table, "hit_table", ["rank", "hit"], "what rd.diagnostics.hit_table returned")
     before = columns_before(hit_table, "rank")
     key = user if isinstance(user, tuple) else (user,)
-    if len(before) < len(key) + 1:
-        raise OptionError(
-            f"user={user!r} has {len(key)} parts; hit_table has {before} before 'rank', the item "
-            "last"
-        )
     item = before[-1]
     keys = before[-1 - len(key) : -1]
     by = before[: -1 - len(key)]
@@ -302,32 +296,27 @@ def lists(
     data = pd.concat(parts, ignore_index=True)
     yield data
 
+    # Missed items stand below the longest list.
     missing = data["rank"].isna()
     depth = int(data["rank"].fillna(0).max())
-    below = depth + 0.5 + missing.groupby(data["model"]).cumsum()
-    place = data["rank"].astype("float64").where(~missing, below)
-    last = place.max()
-    frame = Frame(ax, 1.0 + 2.2 * len(found), 1.6 + ROW_HEIGHT * last)
+    below = depth + missing.groupby(data["model"]).cumsum()
+    cells = data.assign(x=data["model"].map(found.index), y=data["rank"].fillna(below).astype(int))
+    frame = Frame(ax, 1.0 + 2.2 * len(found), 1.6 + ROW_HEIGHT * cells["y"].max())
     hits = data[~missing].groupby("model", sort=False)["hit"].sum()
     caption = "✓ hits: " + ", ".join(f"{model} {n}" for model, n in hits.items())
-    fits = frame.rows_that_fit
-    if last > fits:
-        caption += f"; no room here for {amount((place > fits).sum(), 'item')}"
-    data = data[place <= fits]
-    place = place[place <= fits]
-    depth = min(depth, fits)
+    fits = cells["y"] <= frame.rows_that_fit
+    if not fits.all():
+        caption += f"; no room here for {amount((~fits).sum(), 'item')}"
+    cells = cells[fits].copy()
     width = letters(frame.width / len(found), 0.9) - 4
-    names = data.groupby("model")["item"].transform(lambda own: short_names(own, width))
-    where = place.map(lambda at: "missed" if at > depth else f"rank {at:g}")
-    said = data["model"] + ", " + where + ": " + data["item"]
-    cells = pd.DataFrame({"x": data["model"].map(found.index), "y": place})
-    cells["text"] = names.mask(data["hit"], "✓ " + names)
-    cells["said"] = said.mask(data["hit"], said + ", a hit")
-    cells["colour"] = np.where(data["hit"], HIT, "none")
+    names = cells.groupby("model")["item"].transform(lambda own: short_names(own, width))
+    where = cells["y"].map("rank {}".format).mask(missing, "missed")
+    said = cells["model"] + ", " + where + ": " + cells["item"]
+    cells["text"] = names.mask(cells["hit"], "✓ " + names)
+    cells["said"] = said.mask(cells["hit"], said + ", a hit")
+    cells["colour"] = np.where(cells["hit"], HIT, "none")
     frame.tiles(cells, left=True)
     frame.tick_names(frame.ax.xaxis, found)
-    ticks: dict[float, str] = {rank: str(rank) for rank in range(1, depth + 1)}
-    if data["rank"].isna().any():
-        ticks[depth + 1.5] = "missed"
-    frame.ax.set_yticks([*ticks], ticks.values())
+    at = range(1, min(depth + 1, cells["y"].max()) + 1)  # the first missed item tells of all
+    frame.ax.set_yticks(at, [f"{place}" if place <= depth else "missed" for place in at])
     yield frame.finish(f"Lists of {JOINED_BY.join(map(str, key))}", "", "rank", caption)

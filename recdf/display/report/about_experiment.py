@@ -59,6 +59,7 @@ from .page_blocks import (
     TableRow,
     effect_text,
     flag_words,
+    listed,
     name_of,
     plain,
 )
@@ -153,16 +154,13 @@ def _checked(tables: ReportTables) -> list[str]:
         "users without metrics": "missing_rate" in known,
         "effects over time": tables.over_time is not None,
     }
-    more = ""
-    if "srm_p" in table:
+    if "srm_p" in table:  # other tables say nothing of these checks
         found |= {"covariates": "balance_p" in known, "denominators": "p_denominator" in known}
-    elif tables.experiment:
-        more = " With details=True the comparison also checks covariates and denominators."
     done, left = (
         ", ".join(name for name in found if found[name] == wanted) or "nothing"
         for wanted in (True, False)
     )
-    return [f"Checked: {done}. Not checked here: {left}.{more}"]
+    return [f"Checked: {done}. Not checked here: {left}."]
 
 
 def _soundness(tables: ReportTables) -> tuple[Badge, str]:
@@ -271,12 +269,9 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
         worse.append(f"Not decided: {who_is_compared(one)}: {one['verdict']}.")
     worse += [one.said for one in segments]
     warned = [one for one in rows if warnings_of(one["remarks"])]
-    notes = [f"{who_is_compared(one)}: {note_of(one)}." for one in warned[:FEW]]
-    if (more := len(warned) - FEW) > 0:
-        who = amount(more, "more effect")
-        notes.append(f"{who} {'carries' if more == 1 else 'carry'} a warning.")
-    reasons += [Reason(said, line=FOR_WHOM_WORSE) for said in worse]
-    reasons += map(Reason, notes or ["No effect carries a warning."])
+    notes = [f"{who_is_compared(one)}: {note_of(one)}" for one in warned]
+    said = f"Warnings: {listed(notes, FEW, 'effect')}." if notes else "No effect carries a warning."
+    reasons += [*(Reason(one, line=FOR_WHOM_WORSE) for one in worse), Reason(said)]
     sure = [
         soundness,
         f"{_users(row)}{p}{adjustment(table).words}.",

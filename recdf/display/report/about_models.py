@@ -294,19 +294,14 @@ def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[R
             for row in rows
             if says_worse(row)
         }
-        n = len(rows)
-        withheld = sum(map(is_withheld, rows))
-        but = f" The verdict is withheld in {withheld} of them." if withheld and n > 1 else ""
-        said = f"shown to be worse in none of {n} segments.{but}"
+        watch = ""
+        said = f"{name_of(pair[0])} against {name_of(pair[1])}: shown to be worse in "
+        said += f"{len(worse) or 'none'} of {amount(len(rows), 'segment')}"
         if worse:
-            each = "; ".join(map(": ".join, worse.items()))
-            said = f"worse in {len(worse)} of {amount(n, 'segment')}: {each}.{but}"
-        elif withheld == n:
-            said = "the verdict is withheld in each segment."
-        elif n == 1:
-            said = f"not shown to be worse in the one segment, {segment_of(rows[0])}."
-        watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse." if worse else ""
-        said = f"{name_of(pair[0])} against {name_of(pair[1])}: {said}"
+            said += f": {'; '.join(map(': '.join, worse.items()))}"
+            watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse."
+        withheld = sum(map(is_withheld, rows))
+        said += f". The verdict is withheld in {withheld}." if withheld else "."
         found.append(Reason(said, action=watch, line=FOR_WHOM_WORSE))
     if shrunken or (new == "treatment" and "se" in given and rows and segment_of(rows[0])):
         about = segment_sentences(given).get((metric, *pair))
