@@ -39,7 +39,7 @@ from ...judge.per_user_columns import (
     require,
     split,
 )
-from ...judge.users import Users, in_several_variants, match_users
+from ...judge.users import Users, in_several_variants
 from ...judge.verdict import add_verdicts
 from ...stats.many_tests import adjust
 from ...stats.shares import equal_shares_test, seen_loss, share_tests
@@ -205,8 +205,10 @@ class AssignedUnits(NamedTuple):
         """Clusters count where each is in one variant, else users do."""
         require(assignment, "assignment", [*keys, variant_col, *clusters])
         require(per_user, "per_user", keys)
-        users = match_users(per_user, assignment, keys, variant_col)
+        tables = [("per_user", per_user), ("assignment", assignment)]
+        (of_metric, of_assignment), n_users = key_codes(tables, keys)
         variant, labels = group_codes(assignment, "assignment", [variant_col])
+        users = Users.of(of_metric, of_assignment, n_users, variant)
         alone = ~users.several[users.of_assignment]
         own = users, variant, labels, alone
         if clusters:
@@ -473,7 +475,7 @@ def count_levels(
     """Count the units of all users, or those of one bucket."""
     require(assignment, "assignment", [*columns, *strata])
     stratum, labels = group_codes(assignment, "assignment", strata)
-    units = units_of(assignment, assignment)
+    units = units_of(assignment.iloc[:0], assignment)  # who has metrics does not matter
     levels = []
     for name in columns:
         column = assignment[name]
