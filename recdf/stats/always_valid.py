@@ -19,7 +19,7 @@ import numpy as np
 from .arms import effective_number
 from .numbers import Alternative, Floats, Number, TwoNumbers
 from .prediction_powered import LabelledUnits, PoweredMean, powered_mean
-from .student import t_p_value, t_quantile
+from .student import t_p_value, t_quantile, without_lean
 from .turned import turning_value, typical_units
 
 
@@ -287,9 +287,7 @@ class Change:
     def p_value(self, change: float, *, better: bool) -> float:
         """Return p of the claim that the true change is above (`better`) or below this one.
 
-        T of the mean slack loses what skewness adds to it in the claim that it favours: T' = T −
-        lean·(1 + 2T²) (Johnson 1978). Rare large losses are missing in some samples, which then
-        look better and surer than they are.
+        T of the mean slack loses what skewness adds to it in the claim that it favours.
         """
         if not self.bound or not self.n:
             return math.nan
@@ -297,9 +295,7 @@ class Change:
             mean, se = self._slack(change)
             t = (mean / se if se > 0 else math.copysign(math.inf, mean)) * (1 if better else -1)
             lean = self._spread[1] * (-1 if better else 1)
-            if lean > 0:
-                t = min(t, 1 / (4 * lean))
-                t -= lean * (1 + 2 * t * t)
+            t = without_lean(t, lean) if lean > 0 else t
             return float(t_p_value(t, self.df, "greater"))
         gains, scales, weight = self._shuffled
         low, high = self._range(change)

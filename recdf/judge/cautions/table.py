@@ -37,7 +37,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from ...stats.always_valid import MOST_SKEWED
 from ...stats.many_tests import adjust
+from ...stats.numbers import normal_quantile
+from ...stats.student import without_lean
 from ..choices import AnyRow
 from . import FEW_DIFFER, FEW_LISTS, FEW_UNITS, HEALTH_ALPHA, MANY_SHORT, MOSTLY_ZERO, TINY, UNEQUAL
 
@@ -81,15 +84,18 @@ def _apart(row: AnyRow) -> bool:
 
 
 def _skew_counts(row: AnyRow) -> bool:
-    """Whether skewness may make what a row says. Of models it is what one side of a test says:
-    equal models get it in up to 12 % of runs, and that of two sides in 8 %, since one side errs the
-    less, the more the other does."""
+    """Whether skewness may make what a row says. Of models it may be what one side of a test says,
+    which was false in up to 12 % of runs: it has to be shown without the skewness, too. What two
+    sides say was false in up to 8 %, since one errs the less, the more the other does."""
     if "wins" not in row:
         return True
-    if row.get("powered"):
-        return False
     one_sided = math.isinf(row["ci_low"]) or math.isinf(row["ci_high"])
-    return row["effect"] == "equivalent" or (one_sided and row["effect"] in _OF_MEANS)
+    equivalent = row["effect"] == "equivalent"
+    if row.get("powered") or not (equivalent or (one_sided and row["effect"] in _OF_MEANS)):
+        return False
+    p = row["p_equivalence_adj" if equivalent else "p_adj"]
+    shown, needed = (-normal_quantile(max(one, 1e-300)) for one in (p, math.exp(-row["unseen"])))
+    return without_lean(shown, row["skewed_by"] * MOST_SKEWED / 6) < needed
 
 
 def _denominator_differs(p_denominator: pd.Series) -> pd.Series:
