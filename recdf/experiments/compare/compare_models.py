@@ -195,23 +195,23 @@ def compare_models(
         differences are ties, so that few users decide and t and TOST are not to be trusted);
         "few_differ" (fewer than 50 users differ) and "skewed" (skewness of the differences above
         .14·√n): the test errs more often than it says, so that "equivalent" and what a one-sided
-        test shows are withheld if Johnson's correction for skewness takes them away; "few_users_carry" (unequal weights or
-        numbers of lists that are worth fewer than 30 equal users, and less than half of them);
-        "different_lists" (missing="drop" left some out); "repeated_units" (`user_id` or a later
-        column of the key repeats and is not the unit); "few_lists", "few_lists_differ";
-        "within_margin"; "missing_lists" (a model lacks lists, and the effect is another one where
-        both have lists: "worse, but better where both have lists"). Verdict: withheld ("check:
-        ...") below 30 users, below 20 that differ if any does, where fewer than K more users at
-        the worst value would turn it ("check: 1.4 users who lose all would turn it"), where few
-        users carry it, where lists were left out, of huge values, and of equal differences that are
-        not 0. Else "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without
-        direction; with test="wilcoxon" "ranks higher" or "ranks lower", which follows the signed
-        ranks and says nothing of the mean; all of them with ", within the margin" where
-        p_equivalence_adj ≤ alpha too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no
-        difference shown". With `cheap=`, `n_users`, `n_lists`, `wins`, `ties`, `losses` and `d_z`
-        are of the lists that people judged, `mean_model` is `mean_baseline` + `diff`, and
-        `diff_without_top` is null. Before `effect` stand `n_human` and `n_cheap` (lists that people
-        judged, and more with cheap labels alone); with `details` also `diff_human` with
+        test shows are withheld if Johnson's correction for skewness takes them away;
+        "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal
+        users, and less than half of them); "different_lists" (missing="drop" left some out);
+        "repeated_units" (`user_id` or a later column of the key repeats and is not the unit);
+        "few_lists", "few_lists_differ"; "within_margin"; "missing_lists" (a model lacks lists, and
+        the effect is another one where both have lists: "worse, but better where both have lists").
+        Verdict: withheld ("check: ...") below 30 users, below 20 that differ if any does, where
+        fewer than K more users at the worst value would turn it ("check: 1.4 users who lose all
+        would turn it"), where few users carry it, where lists were left out, of huge values, and of
+        equal differences that are not 0. Else "better" or "worse" (p_adj ≤ alpha), "higher" or
+        "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or "ranks
+        lower", which follows the signed ranks and says nothing of the mean; all of them with ",
+        within the margin" where p_equivalence_adj ≤ alpha too; else "equivalent" (p_equivalence_adj
+        ≤ alpha) or "no difference shown". With `cheap=`, `n_users`, `n_lists`, `wins`, `ties`,
+        `losses` and `d_z` are of the lists that people judged, `mean_model` is `mean_baseline` +
+        `diff`, and `diff_without_top` is null. Before `effect` stand `n_human` and `n_cheap` (lists
+        that people judged, and more with cheap labels alone); with `details` also `diff_human` with
         `ci_low_human` and `ci_high_human`, `diff_cheap`, `bias` (of the difference under cheap
         labels) with `bias_low` and `bias_high`, `weight`, `n_effective` and `p_random`, as
         `rd.experiments.prediction_powered` explains them. Their intervals are each by itself. The
