@@ -144,28 +144,27 @@ def check_each_kill(capsys, monkeypatch, tmp_path, inputs, command):
     shutil.copytree(inputs, tmp_path / "run")
     monkeypatch.chdir(tmp_path / "run")
     older, newer = RUNS[command]
-    states, verdicts = [], []
-    for call in (older, newer):
-        code, _, err = run(capsys, *call, "--overwrite")
-        assert code in (0, 1, 3), err
-        states.append(seen("out"))
-        verdicts.append(in_place("ci"))
-        for name in ("out", "ci"):
-            if Path(name).exists():
-                shutil.copytree(name, tmp_path / "kept" / f"{name}{len(states)}")
+    code, _, err = run(capsys, *older, "--overwrite")
+    assert code in (0, 1, 3), err
+    states = [(seen("out"), in_place("ci"))]
+    for name in ("out", "ci"):
+        if Path(name).exists():
+            shutil.copytree(name, tmp_path / "kept" / name)
     for first in (False, True):
-        old, new = ({}, states[1]) if first else states
         monkeypatch.chdir(tmp_path / "run")
         for name in ("out", "ci"):
             shutil.rmtree(name, ignore_errors=True)
-            kept = tmp_path / "kept" / f"{name}1"
+            kept = tmp_path / "kept" / name
             if kept.exists() and not first:
                 shutil.copytree(kept, name)
         by = (8 if first else 5) * (4 if command == "demo" else 1)  # it writes by other commands
         copies = tmp_path / f"first={first}"
         with photographed(copies, wanted(command, by), monkeypatch) as taken:
-            main([*newer, *([] if first else ["--overwrite"]), "-q"])
-        assert (seen("out"), in_place("ci")) == (new, verdicts[1])
+            code = main([*newer, *([] if first else ["--overwrite"]), "-q"])
+        assert code in (0, 1, 3), capsys.readouterr().err
+        states.append((seen("out"), in_place("ci")))
+        assert states[-1] == states[1]
+        (old, old_verdicts), (new, new_verdicts) = ({}, {}) if first else states[0], states[1]
         assert taken
         for step, (done, folder) in taken.items():
             monkeypatch.chdir(folder)
@@ -175,14 +174,13 @@ def check_each_kill(capsys, monkeypatch, tmp_path, inputs, command):
                 left = in_place("out").items()
                 assert left <= old.items() or left <= new.items()
                 for verdict in in_place("ci").items():
-                    told = verdicts[1] if found == new else {} if first else verdicts[0]
-                    assert verdict in told.items()
+                    assert verdict in (new_verdicts if found == new else old_verdicts).items()
                 assert tree(".") == before
             if step % 4 == 0:
                 with case(f"{command}: the run after that at {step}"):
                     capsys.readouterr()
                     assert run(capsys, *newer, "--overwrite")[0] in (0, 1, 3)
-                    assert (seen("out"), in_place("ci")) == (new, verdicts[1])
+                    assert (seen("out"), in_place("ci")) == states[1]
                     assert not list(Path().rglob(f"{PREFIX}*"))
 
 

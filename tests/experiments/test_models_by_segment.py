@@ -35,6 +35,20 @@ def by_hand(frame, segments, **options):
     return pd.concat(calls, ignore_index=True)
 
 
+@pytest.fixture(
+    scope="module",
+    params=few([{"baseline": "b"}, {}, {"test": "bootstrap", "n_resamples": 200}], 1),
+    ids=["one baseline", "all pairs", "bootstrap"],
+)
+def options(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def hand(frame, options):
+    return by_hand(frame, ["late", "new", "old"], **options)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("correction", "theirs"),
@@ -50,15 +64,11 @@ def by_hand(frame, segments, **options):
         3,
     ),
 )
-@pytest.mark.parametrize(
-    "options", few([{"baseline": "b"}, {}, {"test": "bootstrap", "n_resamples": 200}], 1)
-)
-def test_the_tests_of_all_segments_are_one_family(frame, correction, theirs, options):
+def test_the_tests_of_all_segments_are_one_family(frame, correction, theirs, options, hand):
     table = rd.compare_models(
         frame, METRICS, by="segment", correction=correction, **options, details=True
     )
     assert list(table.columns[:4]) == ["segment", "metric", "baseline", "model"]
-    hand = by_hand(frame, ["late", "new", "old"], **options)
     same = ["segment", "metric", "baseline", "model", "n_users", "diff", "se", "p_value"]
     pd.testing.assert_frame_equal(pd.DataFrame(table)[same], hand[same], check_dtype=False)
     reject, p_adj = multipletests(hand["p_value"], 0.05, method=theirs)[:2]
