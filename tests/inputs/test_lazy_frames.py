@@ -557,28 +557,33 @@ def test_a_series_is_no_frame():
         rd.evaluate(TRUE, pl.from_pandas(PRED)["item_id"], "mrr")
 
 
+def gate_and_cells(make, path):
+    """A gate of frames that `make` makes, and the cells of the first table of their report."""
+    sides = [
+        rd.evaluate(make(TRUE), make(ONE.assign(score=ONE["score"] * sign)), "ndcg@5")
+        for sign in (1, -1)
+    ]
+    result = rd.evaluate(make(TRUE), make(PRED), ["ndcg", "recall"], 5, by="model")
+    page = rd.report(result, path).read_text(encoding="utf-8")
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", page[: page.index("</table>")])
+    return rd.gate(*sides, {"ndcg@5": "-2%"}), cells
+
+
+@pytest.fixture(scope="module")
+def of_frames(tmp_path_factory):
+    return gate_and_cells(lambda frame: frame, tmp_path_factory.mktemp("page") / "frame.html")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", few(LAZY, ["LazyFrame"]))
-def test_gate_and_report_of_lazy_rows(kind, tmp_path):
-    def sides(make):
-        return [
-            rd.evaluate(make(TRUE), make(ONE.assign(score=ONE["score"] * sign)), "ndcg@5")
-            for sign in (1, -1)
-        ]
-
-    budgets = {"ndcg@5": "-2%"}
-    found, expected = (
-        rd.gate(*sides(make), budgets) for make in (CARRIERS[kind], lambda frame: frame)
-    )
+@pytest.mark.usefixtures("without_pictures")
+def test_gate_and_report_of_lazy_rows(kind, of_frames, tmp_path):
+    found, cells = gate_and_cells(CARRIERS[kind], tmp_path / "lazy.html")
+    expected, expected_cells = of_frames
     assert found.verdict == expected.verdict
     same(found.table, expected.table)
-    pages = []
-    for name, make in (("lazy", CARRIERS[kind]), ("frame", lambda frame: frame)):
-        result = rd.evaluate(make(TRUE), make(PRED), ["ndcg", "recall"], 5, by="model")
-        page = rd.report(result, tmp_path / f"{name}.html").read_text(encoding="utf-8")
-        pages.append(re.findall(r"<td[^>]*>(.*?)</td>", page[: page.index("</table>")]))
-    assert pages[0] == pages[1]
-    assert pages[0]
+    assert cells == expected_cells
+    assert cells
 
 
 def test_gate_takes_per_user_tables_of_other_libraries():
