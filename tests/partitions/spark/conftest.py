@@ -11,14 +11,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from partitions.spark_frames import QUICK
 
 import recdf as rd
 from recdf.inputs.machine import Sizes, sized
 
 ROOT = Path(rd.__file__).parents[1]
-# Every JVM of these tests lives for minutes at most: the quick compiler and one thread of garbage
-# collection halve its processor time. The clusters and servers that tests start inherit it.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Every JVM of these tests lives for minutes at most: the quick compiler, one thread of garbage
+# collection, and jars of Spark whose bytecode is not verified take less than half of its processor
+# time. The clusters and servers that tests start inherit it.
+os.environ.setdefault(
+    "JDK_JAVA_OPTIONS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+)
 
 
 def why_not():
@@ -62,16 +68,12 @@ def spark():
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     made = SparkSession.builder.master("local[2, 2]")  # two cores; a task may fail once
     for name, value in {
-        "spark.ui.enabled": "false",
+        **QUICK,
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.driver.memory": "700m",
         "spark.sql.shuffle.partitions": "3",
         "spark.sql.session.timeZone": "UTC",
-        "spark.python.daemon.module": "warm_daemon",
-        # Compiling the code of a query takes longer than its few rows; test_cluster compiles.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.memory.fraction": "0.05",  # 20 MB, so that a shuffle of twice as much spills
     }.items():
         made = made.config(name, value)

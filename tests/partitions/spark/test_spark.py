@@ -480,14 +480,17 @@ from recdf.experiments.compare import variants
 from recdf.inputs.machine import Sizes, sized
 from partitions.engine_cases import assert_same, frames, side_tables
 from partitions.moment_cases import GROUPS, assert_same_moments, in_memory
+from partitions.spark_frames import QUICK
 
 @rd.metric
 def my_share(lists):
     "Share of hits; larger is better, in [0, 1]."
     return lists.n_hits / lists.k
 
-builder = SparkSession.builder.remote("local[2]")
-session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+builder = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2")
+for setting in QUICK.items():
+    builder = builder.config(*setting)
+session = builder.getOrCreate()
 assert "connect" in type(session).__module__
 true, pred = frames(28)
 given = pd.DataFrame({"user_id": [3, 4, 5, 6, 100]})
@@ -517,7 +520,8 @@ session.stop()
 @pytest.mark.slow
 def test_spark_connect(spark):
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
-    path = os.pathsep.join([str(Path(rd.__file__).parents[1]), str(Path(__file__).parents[2])])
+    here, root = Path(__file__).parent, Path(rd.__file__).parents[1]
+    path = os.pathsep.join(map(str, (root, here.parents[1], here)))
     done = subprocess.run(
         [sys.executable, "-c", CONNECT],
         capture_output=True,
