@@ -122,6 +122,8 @@ class Parser(argparse.ArgumentParser):
             for action in self._actions
             if action.option_strings
         }
+        if "segment" in found:
+            found.setdefault("by", found["segment"])
         return {f"{name}s": one for name, one in found.items()} | found
 
 

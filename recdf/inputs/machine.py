@@ -10,6 +10,7 @@ process may fork at any time between two calls.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections import deque
@@ -155,17 +156,15 @@ def memory_bytes(limit: int | str | None) -> int:
         except (AttributeError, ValueError):  # not on Windows
             return 2 * 10**9
     found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
-    if (
-        isinstance(limit, bool)
-        or found is None
-        or found[2] not in BYTE_UNITS
-        or float(found[1]) <= 0
-    ):
+    n_bytes = 0.0
+    if found is not None and not isinstance(limit, bool):
+        n_bytes = float(found[1]) * BYTE_UNITS.get(found[2], 0)
+    if not 0 < n_bytes < math.inf:
         raise OptionError(
             f'⟦memory_limit={limit!r}⟧; expected a number of bytes, or text such as "1GB" or '
             '"512MiB"'
         )
-    return int(float(found[1]) * BYTE_UNITS[found[2]])
+    return int(n_bytes)
 
 
 # All threads together work on about this many rows at a time, however many threads there are. This

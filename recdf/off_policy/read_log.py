@@ -476,7 +476,7 @@ def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
         try:
             column(frame, name, "log", suggest=free)
         except ColumnError as error:
-            raise ColumnError(f"{error} ({argument}={name!r}; {hint})") from None
+            raise ColumnError(f"{error} (⟦{argument}={name!r}⟧; {hint})") from None
     for name in more:
         column(frame, name, "log", suggest=())
 

@@ -955,3 +955,9 @@ def test_a_guardrail_that_is_worse_within_its_margin_ships_and_does_not_fail(cap
     assert "worse, within the margin" in out
     assert code == 0
     assert run(capsys, *call, "--fail-on", "worse")[0] == 1
+
+
+def test_segments_have_the_name_of_their_flag(capsys, folder):
+    given = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A"]
+    message = fails(capsys, *given, "--missing", "zero", "--segment", "variant")
+    assert "--segment variant is the column of the variant" in message

@@ -162,6 +162,7 @@ def test_bounded_intervals(capsys):
         (["ope_bandit.csv", "--interval", "bounded"], ["--reward-range"]),
         (["ope_bandit.csv", "--estimators", "isp"], ["'isp'", "did you mean"]),
         (["ope_bandit.csv", "--target-col", "action"], ["log['action'] is outside [0, 1]"]),
+        (["ope_bandit.csv", "--reward-col", "zz"], ["(--reward-col zz; name the column"]),
         (["nowhere.csv"], ["no such file"]),
     ],
 )

@@ -48,7 +48,9 @@ def test_a_list_beyond_the_limit_is_an_error(tmp_path):
         )
 
 
-@pytest.mark.parametrize("limit", [0, -1, "1XB", "big", True, "1.2.3GB", ""])
+@pytest.mark.parametrize(
+    "limit", [0, -1, "1XB", "big", True, "1.2.3GB", "", "9" * 400, f"{10**300}TB"]
+)
 def test_a_memory_limit_that_is_none(tmp_path, limit):
     with pytest.raises(rd.OptionError, match="memory_limit="):
         rd.evaluate_parquet("t", "p", "ndcg", memory_limit=limit)
