@@ -175,9 +175,8 @@ class Kind(NamedTuple):
         assert self.read
         found = {"verdict": row.get("verdict", ""), "percent": False, "from_zero": False}
         found |= self.read(row)
-        ratio = row.get("withheld") == "sample_ratio" and "role" not in row
         words = f"{found['numbers']}  {found['verdict']}".rstrip()
-        return {"words": words, "sign": "worse" if ratio else sign_of(row)} | found
+        return {"words": words, "sign": sign_of(row)} | found
 
 
 def harm_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -458,6 +457,7 @@ TABLE_KINDS: dict[str, Kind] = {
             "metric": "Users of a variant, beside the plan",
             "label": f"{row['column']} = {row['level']}: {row['variant']}",
             "diff": row["n_variant"] / row["n_expected"] - 1,
+            "sign": "worse" if row["withheld"] == "sample_ratio" else sign_of(row),
             "percent": True,
             "numbers": f"{amount(int(row['n_variant']), 'user')}, planned "
             f"{number(row['n_expected'], ',.0f')}; p {p_value(row['p_adj'])}"
@@ -480,7 +480,10 @@ TABLE_KINDS: dict[str, Kind] = {
         axis="change, zero in the middle",
         caption="bounds of a guardrail are one-sided; upright line: the margin; filled: shown "
         "(blue: good, orange: bad)",
-        todo={"error": "Do not ship: a metric is harmed."},
+        todo={
+            "error": "Do not ship: a metric is harmed.",
+            "good": "Decide by the effects: each role is met.",
+        },
         against=("a metric is harmed", "weigh its loss first", "treatment control"),
         part="beside",
     ),

@@ -229,6 +229,7 @@ def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Steps:
     data = data.assign(said=said, band=of_few_or_best(data, first))
     frame.lines(data, "rank", "hit_rate", first)
     frame.ax.locator_params(axis="x", integer=True)
+    frame.ax.set_xlim(left=0)
     frame.ax.set_ylim(bottom=0)
     yield frame.finish(
         "Hit rate by rank",

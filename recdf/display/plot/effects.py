@@ -30,6 +30,7 @@ from ..row_words import sides_of, trend_words
 from .picture import Frame, Picture, Steps, new_frames
 from .style import COLOURS, MARK_OF_SIGN, Axes, plain_text, points, spoken
 
+PERIOD_COLUMNS = ("metric", "diff", "ci_low", "ci_high")
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH = 34
@@ -249,7 +250,7 @@ def over_time(
     1     2   0.3     0.1
     >>> ax = rd.plot.over_time(days)
     """
-    need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
+    need(effect, "effect", PERIOD_COLUMNS, BY_PERIOD)
     # The column of the period is `period`, or else the only one before `metric`, where `by=` puts
     # it.
     before = ["period"] if "period" in effect else columns_before(effect, "metric")

@@ -84,11 +84,10 @@ SOME = 0.01  # share of rows from which a leak tempers a verdict
 MANY = 0.1  # and from which it withholds one
 NO_BETTER = ("below_chance", "at_chance", "below_popularity", "at_popularity")
 TIE_FINDINGS = ("ties", "ties_across_k", "constant_scores", "repeated_ranks")  # findings about them
-NO_DIRECTION = "Decide by a metric that has a direction."
 # What to do where a row is neither better nor worse, nor open.
 OPEN_ACTIONS = {
     "equivalent": "Choose between the two by other means than this metric.",
-    **dict.fromkeys(("higher", "lower"), NO_DIRECTION),
+    **dict.fromkeys(("higher", "lower"), "Decide by a metric that has a direction."),
     **dict.fromkeys(
         ("ranks_higher", "ranks_lower"), "Do not act: the test says nothing of the mean."
     ),
@@ -391,9 +390,8 @@ def could_show(row: TableRow) -> list[str]:
         return []
     if sign := "+" * is_one_sided(low, high):
         least = -least if low == -math.inf else least
-    return [
-        f"A difference of {estimated(least, sign=sign)} is shown in 8 of 10 cases of this size."
-    ]
+    found = estimated(least, sign=sign)
+    return [f"With so much data, a difference of {found} would be shown in 8 of 10 cases."]
 
 
 # -- for whom worse

@@ -31,7 +31,7 @@ from ..leaderboard_values import read_result
 from . import about_experiment, about_models
 from .about_models import Page, Sections
 from .card import card_section, models_card
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, FOR_WHOM_WORSE, OPEN, Section, listed
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, FOR_WHOM_WORSE, OPEN, Section
 from .report_inputs import (
     ReportTables,
     Subject,
@@ -324,7 +324,7 @@ def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
         about += amount(table["metric"].nunique(), "metric")
         return "A/B test of recommendations", about
     titles = [one.title for one in sections if one.id not in ("validity", "verdict")]
-    return f"Recommendations: {listed(titles, 3, 'table')}", ""
+    return "Recommendations" + f": {titles[0]}" * (len(titles) == 1), ""
 
 
 def _population(subject: Subject) -> str:

@@ -34,7 +34,7 @@ from ..given_tables import (
 from ..kinds import TABLE_KINDS, record_of
 from ..leaderboard import board_of
 from ..leaderboard_values import RowsInMemory, columns_of, values_frame
-from ..plot.effects import SOURCE
+from ..plot.effects import BY_PERIOD, PERIOD_COLUMNS, SOURCE
 from .page_blocks import NAME_LENGTH, marked, name_of
 
 # Families whose metrics say how good the lists are; every other metric is a price or a gain beside
@@ -263,7 +263,6 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         "health": "rd.experiments.experiment_health",
         "check": "rd.check",
         "off_policy": "rd.ope.estimate",
-        "over_time": "rd.experiments.effect_over_time",
     }
     for name, call in calls.items():
         if (table := getattr(given, name)) is not None:
@@ -271,6 +270,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     if isinstance(experiment, pd.DataFrame) and given.health is not None:
         # Of several tables, some may be of another run over the same users.
         refuse_two_runs({"experiment": experiment, "health": given.health})
+    if given.over_time is not None:
+        need(given.over_time, "over_time", PERIOD_COLUMNS, BY_PERIOD)
     if given.gate is not None:
         need_gate(given.gate)
     if given.history is not None:
