@@ -20,7 +20,7 @@ from ..inputs.machine import sizes
 from ..inputs.options import as_columns, id_columns
 from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
-from .buckets import PACKED, adding_up, arrow_table_of
+from .buckets import HEAD_LENGTH, PACKED, adding_up, arrow_table_of
 from .dealt_users import check_on_engine, on_engine
 from .engine import EngineEvaluation, evaluate_frames
 from .engines import (
@@ -119,12 +119,14 @@ class DaskEngine:
 
     def schema(self, frame: Any) -> Schema:
         """Return the types of the columns. Those of Python objects and of categories can only be
-        read off a row."""
+        read off the first rows, of which one may be null."""
         unknown = [dtype.name in ("object", "category") for dtype in frame.dtypes]
-        some: Any = frame.head(1, npartitions=-1) if any(unknown) else None
+        some: Any = frame.head(HEAD_LENGTH, npartitions=-1) if any(unknown) else None
         fields: list[tuple[str, pa.DataType]] = []
         for place, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
-            column = some.iloc[:, place] if unknown[place] else pd.Series([], dtype=dtype)
+            column = pd.Series([], dtype=dtype)
+            if unknown[place]:
+                column = some.iloc[:, place].dropna().head(1)
             try:
                 kind = decoded(pa.array(column.array, from_pandas=True).type)
             except (pa.ArrowException, TypeError, ValueError):

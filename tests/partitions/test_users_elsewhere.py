@@ -93,6 +93,14 @@ def test_errors_have_the_words_of_memory(words, tmp_path):
             REFUSED[words](there(assigned(), tmp_path))
 
 
+def test_the_first_object_may_be_null():
+    users = assigned().astype({"country": object})
+    users.loc[0, "country"] = None
+    with dask.config.set({"dataframe.convert-string": False}):
+        found = rd.experiments.find_srm(in_dask(users, None), "country")
+    assert_same(found, rd.experiments.find_srm(users, "country"))
+
+
 def test_no_rows_are_an_error():
     with pytest.raises(rd.DataError, match="assignment has no rows"):
         rd.experiments.find_srm(in_dask(assigned().iloc[:0], None), "day")
