@@ -39,7 +39,7 @@ from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_each
 from ..judge.comparisons import confidence_of
-from ..judge.per_user_columns import Floats, split, unit_of
+from ..judge.per_user_columns import Floats, frame_of, split, unit_of
 from ..judge.users import repeated_unit
 from ..judge.verdict import has, remark
 from ..tables.cells import amount, columns_before
@@ -92,8 +92,8 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
     The error names the first column that is missing, or holds no numbers, and where the table
     should come from.
     """
-    need_a(pd.DataFrame, frame, role, source)
-    if missing := [name for name in names if name not in frame]:
+    frame_of(role, need_a(pd.DataFrame, frame, role, source))
+    if missing := [name for name in names if name not in [*frame.columns]]:
         raise ColumnError(
             f"{role} has no column {missing[0]!r}; it has {', '.join(map(repr, frame.columns))}; "
             f"expected {source}{closest(missing[0], frame.columns)}"

@@ -404,7 +404,7 @@ def _finding_cells(row: TableRow) -> ShownRow:
     return {
         "severity": badge(severity, row["severity"]),
         "finding": text(finding_of(row)),
-        "count": value(row["count"], ",d"),
+        "count": value(row["count"], ",.0f"),
         "share": value(row["share"], ".1%"),
         "effect on the metrics": text(row["effect"]),
         **({"examples": text(row["examples"], code=True)} if "examples" in row else {}),
@@ -593,7 +593,7 @@ TABLE_KINDS: dict[str, Kind] = {
         ),
         lambda row: {
             "variant": text(arm_of(row)),
-            "assigned": value(row["n_assigned"], ",d"),
+            "assigned": value(row["n_assigned"], ",.0f"),
             "share": value(row["share"], ".1%"),
             "planned share": value(row["expected_share"], ".1%"),
             "without metrics": value(row["missing_rate"], ".1%"),

@@ -244,3 +244,42 @@ def test_the_command_takes_several_tables(tmp_path, capsys):
 def test_what_is_no_table_is_refused(name, tmp_path):
     with pytest.raises(TypeError, match=f"^{name} is a list; expected .*rd\\."):
         rd.report(path=tmp_path / "r.html", **{name: []})
+
+
+@pytest.mark.parametrize("name", ["health", "check"])
+def test_numbers_of_rows_may_be_floats(name, tmp_path):
+    shop = rd.sample_shop()
+    users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "m": 1.0})
+    table = {
+        "health": rd.experiments.experiment_health(
+            users[["user_id", "m"]], users[["user_id", "variant"]]
+        ),
+        "check": rd.check(shop.true, shop.pred, by="model"),
+    }[name]
+    counts = table.select_dtypes("integer").columns
+    pages = [
+        rd.report(path=tmp_path / f"{i}.html", **{name: one}).read_text(encoding="utf-8")
+        for i, one in enumerate([table, table.astype(dict.fromkeys(counts, float))])
+    ]
+    assert pages[0].replace(".0", "") == pages[1].replace(".0", "")
+
+
+def given(name):
+    tables = experiment_tables()
+    result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, ["recall", "ndcg"], k=[1, 2])
+    return {
+        "forest": (rd.plot.forest, tables["compare_variants"], {}),
+        "heat": (rd.plot.heat, result.summary, {"rows": "metric", "columns": "k"}),
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["forest", "heat"])
+def test_tables_that_no_picture_can_show_are_refused(name):
+    draw, table, more = given(name)
+    with pytest.raises(rd.DataError, match="no rows"):
+        draw(table.iloc[:0], **more)
+    with pytest.raises(rd.ColumnError, match="column names twice"):
+        draw(pd.concat([table, table.iloc[:, :1]], axis=1), **more)
+    two_levels = table.set_axis(pd.MultiIndex.from_product([table.columns, ["x"]]), axis=1)
+    with pytest.raises(rd.ColumnError, match="has no column"):
+        draw(two_levels, **more)

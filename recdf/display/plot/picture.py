@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ...docstrings import says_as
-from ...errors import OptionError, not_loaded
+from ...errors import DataError, OptionError, not_loaded
 from ...tables.cells import form_of, number, short_names, visible
 from .style import (
     GRID,
@@ -93,8 +93,10 @@ class Picture(Generic[PlotArguments]):
         )
 
     def __call__(self, *args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> Any:
-        _, axes = self._steps(*args, **kwargs)
-        return axes
+        steps = self._steps(*args, **kwargs)
+        if next(steps).empty:
+            raise DataError(f"rd.plot.{self.__name__}: the table has no rows to draw")
+        return next(steps)
 
     def __repr__(self) -> str:
         return f"<recdf picture {self.__name__}>"
