@@ -336,7 +336,7 @@ OTHER_USERS = {"more": "the variants hold other users: what is compared differs"
 SKEWED_LISTS = {"more": "the difference of a list is skewed, so t is too"}
 EXACT = {"less": "exact for counts, of which few are possible"}
 UNSEEN = {"more": "the sample often holds none of the few who lose"}
-ALLOWED = {"less": "the interval allows for one list more at a bound"}
+ALLOWED = {"less": "it allows for one list more at a bound"}
 # What no rule sees wholly: a shift of about one standard error.
 SEEN_IN_PART = (
     "10 % heavy users, n = 8,000",
@@ -357,10 +357,7 @@ WHY = {
     **{("traps", name): {"more": reason} for name, reason in TRAPS.items()},
     **{("rare losses", method): UNSEEN for method in LOST},
     ("few labels", "both"): ALLOWED,
-    ("gate", "Pareto lists, n = 1,000", "gate"): {
-        "more": "the heaviest users are not in the sample"
-    },
-    **{("gate", name): {"less": "the bound holds for every number of users"} for name in GATES},
+    **{("gate", name): {"less": "the bound holds for every n"} for name in GATES},
     ("skew", "proportion"): EXACT,
     ("imbalance", "proportion"): EXACT,
     ("skew", "t"): SAFE_SKEW,
