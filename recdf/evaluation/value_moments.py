@@ -20,7 +20,7 @@ from pandas import DataFrame
 from ..errors import ColumnError, NullKeyError
 from ..inputs.ids import check_labels
 from ..inputs.machine import sizes
-from ..inputs.sorting import exact_sums
+from ..inputs.sorting import distinct, exact_sums
 from ..matching.list_keys import labels_at
 from ..stats.arms import MEAN_ROUNDING
 from ..stats.numbers import undefined_is_nan
@@ -151,9 +151,9 @@ class GroupMoments:
             std = np.where(std <= MEAN_ROUNDING * np.abs(value), 0.0, std)
             se = np.where(se * np.sqrt(units) > MEAN_ROUNDING * np.abs(value), se, np.nan)
         df = np.minimum(units + 1e-9, 100).astype(np.int64) - 1
-        known, place = np.unique(df, return_inverse=True)
+        known = distinct(df)
         quantiles = np.array([interval_quantile(one, confidence) for one in known.tolist()])
-        half = quantiles[place.reshape(se.shape)] * se
+        half = quantiles[np.searchsorted(known, df)] * se
         found = {"value": value, "std": std, "se": se}
         found |= {"ci_low": value - half, "ci_high": value + half}
         found |= {"n": n.astype(np.int64), "n_undefined": self.undefined.astype(np.int64)}

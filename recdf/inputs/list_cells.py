@@ -358,9 +358,8 @@ def _some_texts(ids: IdColumn) -> list[str]:
     """Return some texts of a column; none if it holds other ids."""
     if ids.kind != "string":
         return []
-    some = np.linspace(0, max(len(ids) - 1, 0), min(TEXTS_SEEN, len(ids)))
-    shown = ids.show(np.unique(some.astype(np.int64)))
-    return [one for one in shown if isinstance(one, str) and one.strip()]
+    some = np.linspace(0, max(len(ids) - 1, 0), min(TEXTS_SEEN, len(ids)), dtype=np.int64)
+    return [one for one in ids.show(some) if isinstance(one, str) and one.strip()]
 
 
 def from_sparse(

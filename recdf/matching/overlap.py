@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -102,12 +102,7 @@ class Overlap:
         """Give each doubt about the order that holds for more than half of the lists that were
         looked at: both numbers of lists, what the doubt says, and what to pass. Where ranks repeat,
         their order says nothing."""
-        doubts: tuple[OrderDoubt, ...] = get_args(OrderDoubt)
-        numbers = {
-            one: (self.doubtful.get(one, 0), self.doubtful.get(f"of {one}", 0)) for one in doubts
-        }
-        held = [one for one, (n, of) in numbers.items() if 2 * n > of]
-        if self.ranks_repeat or not held:
+        if self.ranks_repeat or not self.doubtful:
             return
         name, other = self.order
         keep = f"⟦+score_col={name!r}⟧ says that the largest is best"
@@ -128,8 +123,11 @@ class Overlap:
                 f"{by_rank} the smallest is the best, or give the column another name",
             ),
         }
-        for doubt in held:
-            yield doubt, *numbers[doubt], *words[doubt]
+        for doubt, said in words.items():
+            n = self.doubtful.get(doubt, 0)
+            of = self.doubtful.get(f"of {doubt}", 0)
+            if 2 * n > of:
+                yield doubt, n, of, *said
 
     @property
     def silent(self) -> ndarray:

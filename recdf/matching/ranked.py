@@ -166,7 +166,7 @@ def rank_true(
         counts["true_excluded"] = len(table) - len(lists.item)
     places = []
     for part, pairs in found:
-        places.append(np.stack([pairs.first, pairs.repeat]) + above)
+        places.append(np.array([pairs.first, pairs.repeat]) + above)
         above += len(part.item)
     first, repeat = np.concatenate(places, axis=1)
     if len(repeat):

@@ -264,6 +264,7 @@ class PredLists:
             length, place = length[some], spans(ranked.start[some], length[some])
             start = np.cumsum(length) - length
             within = place_in_run(length)
+            before = np.arange(len(place)) - 1
             row = ranked.rows(place)
             table = self._table
             if name == table.number_col and table.number is not None:
@@ -275,9 +276,9 @@ class PredLists:
                 holds = number >= 0
             elif doubt == "counts":  # of a list, the last row has the largest score and comes first
                 holds = number == np.repeat(length, length) - within
-                holds &= (within == 0) | (row < np.roll(row, 1))
+                holds &= (within == 0) | (row < row[before])
             else:
-                above = np.roll(number, 1)
+                above = number[before]
                 holds = (within == 0) | ~(number < above if is_rank(name) else number > above)
             lists = np.logical_and.reduceat(holds, start) if len(start) else holds
             n = int(np.count_nonzero(lists))

@@ -114,4 +114,4 @@ def hashes(labels: Any) -> np.ndarray:
         plain = (one.bytes if isinstance(one, UUID) else one for one in labels.astype(object))
         texts = (str(one).encode("utf-8", "surrogatepass") for one in plain)
         values = np.fromiter(texts, object, len(labels))
-    return pd.util.hash_array(values)
+    return pd.util.hash_array(values, categorize=False)  # mostly, no label is there twice
