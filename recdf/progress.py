@@ -62,12 +62,14 @@ class Progress:
         if done <= self.furthest:
             return
         self.furthest = done
+        late = self.clock() - self.shown_at >= SHOWN_AFTER
+        if not late and not (self.spoken and done >= self.total):
+            return
         visible = self.show
         if visible is None:
             of_main = threading.current_thread() is threading.main_thread()
             visible = of_main and sys.stderr.isatty()
-        late = visible and self.clock() - self.shown_at >= SHOWN_AFTER
-        if late or (visible and self.spoken and done >= self.total):
+        if visible:
             self.shown_at, self.spoken = self.clock(), True
             share = f"{done / self.total:.0%}"
             print(f"recdf: {share} of {self.what} done", file=sys.stderr, flush=True)

@@ -528,8 +528,9 @@ def hints_of(true: DataFrame | None, pred: DataFrame, options: Options) -> Hints
         options.convention is not None and options.convention.order == "row"
     )
     by_row = name is None and not asked
-    columns = {"relevance"} if true is None else set(true.columns)
-    swapped = {"score", "rank"} & columns - taken or "relevance" in set(pred.columns) - taken
+    others = [name for name in dict.fromkeys(pred.columns) if name not in taken] if by_row else []
+    of_true = set[Any]() if true is None or not by_row else set(true.columns)
+    swapped = {"score", "rank"} & of_true - taken or "relevance" in others
 
     def numbers(name: Any) -> bool:
         values = pred[name]  # two columns of one name are a frame
@@ -547,10 +548,9 @@ def hints_of(true: DataFrame | None, pred: DataFrame, options: Options) -> Hints
         doubts = {"counts": name}
     elif name is not None and "score" in pred.columns and "score" not in taken and numbers("score"):
         doubts = {"beside": "score"}
-    others = [name for name in dict.fromkeys(pred.columns) if by_row and name not in taken]
     return Hints(
         [name for name in others if looks_like_order(name) and numbers(name)],
-        by_row and "relevance" not in columns and bool(swapped),
+        true is not None and "relevance" not in of_true and bool(swapped),
         _shared_by(true, options) if true is not None and options.by_in_true is None else [],
         doubts,
     )

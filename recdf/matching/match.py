@@ -390,8 +390,10 @@ class _Steps:
         if self.excluded is not None:
             in_sides["exclude user"] = int(np.count_nonzero(self.excluded.length))
             in_sides["exclude pair"] = true_gone + pred_gone
-        samples = samples_of("true", self.true.keys, self.true.item)
-        samples |= samples_of("pred", self.pred.keys, self.pred.item) | self.checked.samples
+        samples: dict[str, str] = {}
+        if not (len(true_list) and shares_user and shares_item and all(in_sides.values())):
+            samples = samples_of("true", self.true.keys, self.true.item)  # a message shows them
+            samples |= samples_of("pred", self.pred.keys, self.pred.item) | self.checked.samples
         # With nan_score="last" null ranks are repeated by the caller's own choice, so repeated
         # ranks are no warning.
         by_rank = self.order["by"] == "rank" and self.options.nan_score != "last"
