@@ -281,11 +281,10 @@ def mean_table(
         (known[name]["name"], known[name]["k"]) if name in known else split_column(name)
         for name in names
     ]
-    k = np.array([k or 0 for _, k in described], np.int64)
-    absent = np.array([k is None for _, k in described], bool)
+    k = np.array([-1 if k is None else k for _, k in described] * n_groups, np.int64)
     columns: dict[str, Any] = {
         "metric": [name for name, _ in described] * n_groups,
-        "k": pd.arrays.IntegerArray(np.tile(k, n_groups), np.tile(absent, n_groups)),
+        "k": pd.arrays.IntegerArray(k, k < 0),
         **{name: array.ravel() for name, array in statistics.items()},
     }
     rows = np.repeat(np.arange(n_groups), len(names))

@@ -87,9 +87,8 @@ class Metric(MetricRecord):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
         """What is asked by these arguments, and `true` and `pred` among them."""
-        named = ["k", *self.defaults, *self.sides, *NAMES, "options"]
-        unknown = [name for name in kwargs if name not in (*self.arguments, *named)]
-        check_names(unknown, list(dict.fromkeys(named)), self.name)
+        named = dict.fromkeys(["k", *self.defaults, *self.sides, *NAMES, "options"])
+        check_names([one for one in kwargs if one not in self.arguments], [*named], self.name)
         try:
             bound = inspect.signature(self).bind_partial(*args, **kwargs).arguments
         except TypeError as error:
