@@ -195,6 +195,14 @@ def by_places(data: Any) -> tuple[Any, dict[str, str]]:
     return data.toDF(*(f"c{i}" for i in range(len(data.columns)))), at
 
 
+def files_there(path: str | os.PathLike[str], role: str) -> list[str]:
+    """Return the files of a path; one without any raises."""
+    files = data_files(os.fspath(path))
+    if not files:
+        raise DataError(f"{role}={os.fspath(path)!r} is no file, folder or glob that matches any")
+    return files
+
+
 def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     """Return a DataFrame as it is, and else one of the columns that are needed, in the order of the
     data.
@@ -217,12 +225,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     if type(data).__module__.startswith("polars.") and hasattr(data, "lazy"):
         data = data.lazy()
     if isinstance(data, str | os.PathLike):
-        files = data_files(os.fspath(data))
-        if not files:
-            raise DataError(
-                f"{role}={os.fspath(data)!r} is no file, folder or glob that matches any"
-            )
-        return _frame_of_files(files, role, needed)
+        return _frame_of_files(files_there(data, role), role, needed)
     if isinstance(data, dataset.Dataset):
         # Without this, whole row groups of all columns would be read for one row.
         head = data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)

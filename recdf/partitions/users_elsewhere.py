@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from ..inputs.data_files import frame_of_table, needed_frame
+from ..inputs.data_files import files_there, frame_of_table, needed_frame
 from ..inputs.frames import engine_of
 from ..inputs.machine import sizes
 from ..progress import Progress
@@ -45,8 +45,11 @@ def made_by_user(
     for role, one in tables.items():
         if isinstance(one, pd.DataFrame) or engine_of(one) != kind:
             others[role] = needed_frame(one, role, partial(_those_of, names))
+        elif kind:
+            own[role] = one
         else:
-            own[role] = one if kind else Source(one, role)
+            files_there(one, role)
+            own[role] = Source(one, role)
     with ExitStack() as stack:
         engine: Any
         if kind is None:

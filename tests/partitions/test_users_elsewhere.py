@@ -104,3 +104,9 @@ def test_the_first_object_may_be_null():
 def test_no_rows_are_an_error():
     with pytest.raises(rd.DataError, match="assignment has no rows"):
         rd.experiments.find_srm(in_dask(assigned().iloc[:0], None), "day")
+
+
+def test_a_path_without_files_is_refused_as_by_comparisons(tmp_path):
+    for call in (rd.experiments.find_srm, rd.experiments.experiment_health, rd.compare_variants):
+        with pytest.raises(rd.DataError, match="is no file, folder or glob that matches any"):
+            call(tmp_path / "none.parquet", "segment")
