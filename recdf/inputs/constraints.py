@@ -30,6 +30,7 @@ from ..errors import OptionError, closest, kind_of
 
 # Larger integers have no place in a table.
 MOST_INTEGER = 2**64
+MOST_FLOAT = float(np.finfo(float).max)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Constraint:
             )
             if isinstance(value, Integral) and abs(int(value)) >= MOST_INTEGER:
                 short = False  # Python writes no integer of more than 4,300 digits
-                expected = "expected one below 2**64 in size"
+                expected = "expected one nearer to 0"
             else:
                 expected = f"expected {self.words}"
                 if self.values:
@@ -111,11 +112,14 @@ def a_number(
 
     def holds(value: Any) -> bool:
         kind: Any = Integral if whole else Real | Decimal
+        largest = math.inf
+        if isinstance(value, Integral):
+            largest = MOST_INTEGER if whole else MOST_FLOAT
         return (
             isinstance(value, kind)
             and not isinstance(value, bool)
             and value == value  # NaN is not
-            and abs(value) < (MOST_INTEGER if isinstance(value, Integral) else math.inf)
+            and abs(value) < largest
             and (least is None or value >= least)
             and (above is None or value > above)
             and (most is None or value <= most)

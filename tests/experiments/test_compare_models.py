@@ -326,7 +326,7 @@ BAD = [
     ("one model", lambda f: (f[f.model == "m1"], {}), OptionError, "at least two"),
     ("no model column", lambda f: (f, {"model_col": "mdel"}), ColumnError, "did you mean 'model'"),
     ("metric", lambda f: (f, {"metrics": "mrr"}), ColumnError, "'mrr'"),
-    ("text metric", lambda f: (f.assign(t="x"), {"metrics": "t"}), DataError, "metric is numeric"),
+    ("text metric", lambda f: (f.assign(t="x"), {"metrics": "t"}), DataError, "expected numbers"),
     (
         "infinite",
         lambda f: (f.assign(t=np.inf), {"metrics": "t"}),

@@ -417,7 +417,7 @@ BAD_COMPARISONS = [
         "text metric",
         lambda d: (d.assign(m=list("abcdefgh")), "m", {}),
         DataError,
-        "metric is numeric",
+        "expected numbers",
     ),
     (
         "infinite",

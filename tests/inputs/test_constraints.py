@@ -10,7 +10,15 @@ import pytest
 from inputs.small_frames import PRED, TRUE
 
 import recdf as rd
-from recdf.inputs.constraints import SHARE, a_number, check_value, constraint_of, either, one_of
+from recdf.inputs.constraints import (
+    NATURAL,
+    SHARE,
+    a_number,
+    check_value,
+    constraint_of,
+    either,
+    one_of,
+)
 from recdf.inputs.options import NAMES, OPTIONS, Options
 
 VALUES = [
@@ -182,7 +190,7 @@ def test_a_parameter_refuses_wrong_values_and_names_them(metric):
             [1, 2.0, True, 10.5],
             "an integer of at least 2",
         ),
-        (a_number(), [0, -1.5, 10**19], [math.inf, -math.inf, math.nan, 1j], "a finite number"),
+        (a_number(), [0, -1.5, 10**30], [math.inf, -math.inf, math.nan, 1j], "a finite number"),
         (one_of(["a", "b"]), ["a"], ["c", None, b"a", ["a"]], "'a', 'b'"),
         (constraint_of(bool | None), [True, None], [0, "no"], "True or False or None"),
         (either(one_of(["a"]), a_number(0)), ["a", 0], ["b", -1], "'a' or a number of at least 0"),
@@ -197,10 +205,17 @@ def test_constraints(constraint, right, wrong, words):
     assert constraint.words == words
 
 
-@pytest.mark.parametrize("constraint", [a_number(), a_number(2, whole=True), a_number(0)])
+@pytest.mark.parametrize("constraint", [a_number(2, whole=True), NATURAL])
 @pytest.mark.parametrize(
     "value", [2**64, -(10**400), 10**5000], ids=["one more", "many", "very many"]
 )
 def test_integers_that_no_table_holds_are_refused(constraint, value):
-    with pytest.raises(rd.OptionError, match=r"^n is an int; expected one below 2\*\*64 in size$"):
+    with pytest.raises(rd.OptionError, match=r"^n is an int; expected one nearer to 0$"):
         constraint.check("n", value)
+
+
+@pytest.mark.parametrize("value", [10**309, -(10**5000)], ids=["more", "very many"])
+def test_integers_that_no_float_holds_are_refused(value):
+    assert a_number().check("n", 10**30) == 10**30
+    with pytest.raises(rd.OptionError, match=r"^n is an int; expected one nearer to 0$"):
+        a_number().check("n", value)
