@@ -107,6 +107,11 @@ def test_no_rows_are_an_error():
 
 
 def test_a_path_without_files_is_refused_as_by_comparisons(tmp_path):
-    for call in (rd.experiments.find_srm, rd.experiments.experiment_health, rd.compare_variants):
+    path = tmp_path / "none.parquet"
+    for call in (
+        lambda: rd.experiments.find_srm(path, "segment"),
+        lambda: rd.experiments.experiment_health(path, path),
+        lambda: rd.compare_variants(path, "revenue", control="A"),
+    ):
         with pytest.raises(rd.DataError, match="is no file, folder or glob that matches any"):
-            call(tmp_path / "none.parquet", "segment")
+            call()
