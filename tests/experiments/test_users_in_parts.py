@@ -238,6 +238,18 @@ def test_stores_that_were_assigned_whole_are_seen_in_a_frame(resized):
     pd.testing.assert_frame_equal(found, expected)
 
 
+@pytest.mark.parametrize("given", [{}, {"cap": {"revenue": 0.99}}, {"user_col": "user_id"}])
+def test_stores_that_were_assigned_whole_are_seen_in_a_file(given, parts, tmp_path):
+    users = some_users(n=12_800)
+    users["store"] = users["user_id"] // 20
+    users["variant"] = np.where(users["store"] % 2 == 0, "A", "B")
+    users["revenue"] += users["store"] % 7
+    users["page"] = "p" + users["views"].astype(str)
+    with sized(replace(sizes(), summed_batch=2**13)):  # a quarter is looked at first
+        found = same(written(users, tmp_path), users, "revenue", **given)
+    assert found["unbalanced"].tolist() == ["" if "user_col" in given else "store"]
+
+
 # What sums do not tell: the rows are read, and the table and the errors are theirs.
 ROWS = {
     "clusters in both arms": {"cluster": "segment"},

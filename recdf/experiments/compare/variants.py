@@ -43,12 +43,13 @@ from ...judge.per_user_columns import (
     by_columns,
     evaluated,
     frame_of,
+    group_codes,
     metric_specs,
     read_weight,
     require,
     warn_of_weights,
 )
-from ...judge.users import read_experiment_rows
+from ...judge.users import may_be_unit, read_experiment_rows
 from ...judge.verdict import add_verdicts, effects_of, remark
 from ...progress import Progress
 from ...stats.arms import Sample
@@ -86,12 +87,13 @@ def columns_of_users(
     variant_col: str,
     named: Sequence[Any],
     health: pd.DataFrame | None,
+    few: pd.DataFrame | None = None,
 ) -> NeededColumns:
     """Return which columns of a frame a comparison reads: those that are named, and those that it
     looks at by itself.
 
-    The latter are the user, dates that may be the time of the assignment, weights and, where no
-    user is known, ids that may repeat.
+    The latter are the user, dates that may be the time of the assignment, weights, and ids of what
+    may have been assigned whole, such as stores; `few` rows may tell which columns hold none.
     """
 
     def needed(head: pd.DataFrame) -> list[str]:
@@ -108,10 +110,15 @@ def columns_of_users(
             names += key_of(health["users_digest"].iloc[0])
         names += ["user_id", "n_true", "n_rows", "weight", str(evaluated(head).get("weight"))]
         names += [name for name in head.columns if looks_like_date(head[name])]
-        if "user_id" not in head.columns and not named[0]:
+        user_col, _, _, cluster, *_ = named
+        if as_columns(user_col) != ["user_id"] and not as_columns(cluster):
+            arm = None if few is None else group_codes(few, "data", [variant_col])[0]
             kinds = pd.api.types.is_float_dtype, pd.api.types.is_bool_dtype
             names += [
-                name for name in head.columns if not any(kind(head[name].dtype) for kind in kinds)
+                name
+                for name in head.columns
+                if not any(kind(head[name].dtype) for kind in kinds)
+                and (few is None or may_be_unit(few[name], arm))
             ]
         return [name for name in head.columns if name in names]
 
@@ -514,7 +521,9 @@ def compare_variants(
             sums = SummedArms.of(*of_parts, weight_col, control, sums)
             return default_columns(compare_users(sums, data, *more, late), details)
         except RowsNeeded:
-            data = needed_frame(given, "data", needed)
+            few = parts.sample.to_pandas() if parts.some is None else parts.some
+            of_few = metrics, covariates, variant_col, named, health, few
+            data = needed_frame(given, "data", columns_of_users(*of_few))
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
     for metric in columns:
         if settings.tests[metric.name] == "proportion" and not (
