@@ -221,3 +221,28 @@ def test_infinite_values_beside_the_metrics_are_no_matter(kind):
         for one in (users.assign(score=score), users)
     )
     pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.long
+def test_more_than_a_hundred_columns_give_no_warning_of_pandas(tmp_path):
+    shop = rd.sample_shop()
+    ks = list(range(1, 52))
+    new, old = (
+        rd.evaluate(shop.true, shop.pred[shop.pred["model"] == model], ["ndcg", "recall"], k=ks)
+        for model in ("knn", "random")
+    )
+    result = rd.join_results({"new": new, "old": old})
+    assert len(result.per_user.columns) > 100
+    rd.leaderboard(result)
+    rd.report(result, tmp_path / "report.html")
+    half = shop.assignment[["user_id"]].assign(half=shop.assignment["user_id"].str[-1] > "5")
+    compared = result.compare_models(segments=half, by="half")
+    assert set(compared["half"]) == {True, False}
+    changes = rd.diagnostics.diff(old, new).per_list
+    assert (changes["ndcg@51_diff"] == changes["ndcg@51_after"] - changes["ndcg@51_before"]).any()
+    rd.audit(shop.true, shop.pred, ["ndcg", "recall"], k=ks[:20], by="model")
+    names = [f"m{i}" for i in range(60)]
+    judged = pd.DataFrame(np.random.default_rng(0).random((99, 60)), columns=names)
+    judged.insert(0, "user_id", range(99))
+    found = rd.experiments.prediction_powered(judged.head(40), judged, names)
+    assert found["n_human"].eq(40).all()

@@ -21,7 +21,7 @@ from ..evaluation.value_moments import CONFIDENCE, means
 from ..inputs.codes import encode, known_ids
 from ..inputs.constraints import check_value
 from ..inputs.door import takes_options
-from ..inputs.frames import as_frame, id_frame
+from ..inputs.frames import as_frame, beside_columns, id_frame
 from ..inputs.options import CallArguments
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
@@ -127,7 +127,7 @@ def _measured(
     levels = {
         f"{name} {what}": one for what, by_name in more.items() for name, one in by_name.items()
     }
-    return lists.assign(**levels), marks, pairs, matched.overlap
+    return beside_columns(lists, levels), marks, pairs, matched.overlap
 
 
 def _values_without(

@@ -242,7 +242,8 @@ def _metrics_of_both(
         raise OptionError(
             f"before has {', '.join(floats[0])} and after {', '.join(floats[1])}: no metric of both"
         )
-    own, other = (table[[*keys, *metrics]] for table in tables)
+    # pandas warns of a column that is added to more than a hundred that are not together.
+    own, other = (table[[*keys, *metrics]].copy() for table in tables)
     rows = own.merge(
         other, on=keys, how="outer", suffixes=("_before", "_after"), indicator="status"
     )

@@ -35,6 +35,7 @@ from ..experiments.compare.cheap_labels import (
 )
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.samples import bounds_of, bounds_of_result, declared_bounds, seen_bounds
+from ..inputs.frames import beside_columns
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_each
@@ -474,12 +475,13 @@ def numbered_lists(
     for code, own in enumerate(rows.values()):
         models[own] = code
     frame = per_user[per_user.columns.intersection(columns, sort=False)]
-    frame = frame.assign(**{MODEL: models, LIST: lists})
+    numbers = {MODEL: models, LIST: lists}
     if "unit_col" in spec:
-        frame[UNIT] = unit_codes(per_user, spec["unit_col"])
+        numbers[UNIT] = unit_codes(per_user, spec["unit_col"])
+    frame = beside_columns(frame, numbers)
     if within:
-        frame = frame.take(np.concatenate([*within.values()]))
-        frame[GROUP] = np.repeat(np.arange(len(within)), [*map(len, within.values())])
+        group = np.repeat(np.arange(len(within)), [*map(len, within.values())])
+        frame = beside_columns(frame.take(np.concatenate([*within.values()])), {GROUP: group})
     return frame
 
 

@@ -14,6 +14,7 @@ from ..errors import OptionError, kind_of
 from ..formats.trec_files import write_trec_values
 from ..inputs.codes import check_kinds, known_ids
 from ..inputs.door import table_of_users
+from ..inputs.frames import beside_columns
 from ..inputs.options import as_columns
 from ..tables.cells import amount
 from .shown import HandedOver, result_html, result_text
@@ -583,8 +584,9 @@ def _evaluation(name: Any, result: Any) -> Evaluation:
 
 def _with_models(table: DataFrame, names: Mapping[Any, str], model_col: str) -> DataFrame:
     """Return a table whose first column is the model."""
-    table = table.copy(deep=False)
-    table.attrs = {}
-    column: Any = next(iter(names.values())) if None in names else table.pop(model_col).map(names)
-    table.insert(0, model_col, column)
-    return table.astype({model_col: "str"})
+    model: Any = next(iter(names.values()))
+    if None not in names:
+        model = table[model_col].map(names)
+        table = table.drop(columns=model_col)
+    first = DataFrame({model_col: model}, index=table.index).astype("str")
+    return beside_columns(first, table)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
 from ...inputs.door import checks_names
+from ...inputs.frames import beside_columns
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, Share
 from ...judge.comparisons import confidence_of, default_columns
@@ -99,7 +100,7 @@ class Segments(NamedTuple):
         if self.known is None:
             return rows
         found = segments_of_lists(rows, self.known, self.keys, self.names)
-        return rows.assign(**{name: found[name].array for name in self.names})
+        return beside_columns(rows, found[self.names])
 
     def split(
         self, frames: Sequence[pd.DataFrame]

@@ -12,6 +12,7 @@ import pandas as pd
 from ...errors import DataError, EmptyPopulationError, OptionError
 from ...inputs.constraints import OneLabel
 from ...inputs.door import checks_names
+from ...inputs.frames import beside_columns
 from ...judge.choices import AnyRow, Columns, Row, Share, as_columns
 from ...judge.per_user_columns import (
     Codes,
@@ -330,10 +331,11 @@ def join_labels(
         )
     if len(human) == len(cheap):
         raise DataError(NO_MORE)
-    found = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
-    for name in names:
-        found[name] = np.where(row >= 0, metric_values(human, role, name)[row], np.nan)
-    return cheap.assign(**found, **{JUDGED: 1.0 * (row >= 0)})
+    of_people = {
+        name: np.where(row >= 0, metric_values(human, role, name)[row], np.nan) for name in names
+    }
+    beside = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
+    return beside_columns(cheap.assign(**of_people), beside | {JUDGED: 1.0 * (row >= 0)})
 
 
 def labels_of_both(
