@@ -21,14 +21,14 @@ from ..evaluation.value_moments import CONFIDENCE, means
 from ..inputs.codes import encode, known_ids
 from ..inputs.constraints import check_value
 from ..inputs.door import takes_options
-from ..inputs.frames import as_frame, beside_columns, id_frame
+from ..inputs.frames import as_frame, id_frame
 from ..inputs.options import CallArguments
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
 from ..metrics.call import Call
 from ..metrics.compute import per_user_frame
 from ..stats.numbers import Floats
-from ..tables.cells import amount, form_of, number
+from ..tables.cells import amount, beside_columns, form_of, number
 from ..tables.findings import Findings, ShownFindings, row_objects
 from .data_checks import check_doubts
 from .leaks import (

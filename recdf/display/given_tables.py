@@ -35,7 +35,6 @@ from ..experiments.compare.cheap_labels import (
 )
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.samples import bounds_of, bounds_of_result, declared_bounds, seen_bounds
-from ..inputs.frames import beside_columns
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_each
@@ -43,7 +42,7 @@ from ..judge.comparisons import confidence_of
 from ..judge.per_user_columns import Floats, frame_of, split, unit_of
 from ..judge.users import repeated_unit
 from ..judge.verdict import has, remark
-from ..tables.cells import amount, columns_before
+from ..tables.cells import amount, beside_columns, columns_before
 
 # The label of a result that was evaluated without by=.
 ONLY = "all lists"

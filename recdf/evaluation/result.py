@@ -14,9 +14,8 @@ from ..errors import OptionError, kind_of
 from ..formats.trec_files import write_trec_values
 from ..inputs.codes import check_kinds, known_ids
 from ..inputs.door import table_of_users
-from ..inputs.frames import beside_columns
 from ..inputs.options import as_columns
-from ..tables.cells import amount
+from ..tables.cells import amount, beside_columns
 from .shown import HandedOver, result_html, result_text
 from .spec import check_received
 from .storage import read_tables, write_tables

@@ -558,12 +558,3 @@ def id_frame(data: Any, role: str, names: list[str]) -> DataFrame:
         )
     values = data if isinstance(data, Series | pd.Index) else as_series(list(data))
     return as_series(values.array).to_frame(names[0])
-
-
-def beside_columns(frame: pd.DataFrame, columns: Any) -> pd.DataFrame:
-    """Return a frame with further columns of its rows, in their order. All are made at once, since
-    pandas warns of a column that is added to more than a hundred."""
-    every = {name: getattr(one, "array", one) for name, one in [*frame.items(), *columns.items()]}
-    joined = pd.DataFrame(every, index=frame.index, copy=False)
-    joined.attrs = frame.attrs
-    return joined

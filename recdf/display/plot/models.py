@@ -281,7 +281,7 @@ def users(result: Evaluation, metric: str, *, ax: Axes | None = None) -> Steps:
     >>> result = rd.evaluate(shop.true, shop.pred, "hits@10", by="model")
     >>> rd.plot.users.data(result, "hits@10").head(3).round(3)
       model  value  share  ci_low  ci_high     n
-    0   knn    0.0  0.555   0.521    0.590  1537
+    0   knn    0.0  0.555   0.520    0.590  1537
     1   knn    1.0  0.845   0.811    0.880  1537
     2   knn    2.0  0.949   0.915    0.984  1537
     >>> ax = rd.plot.users(result, "hits@10")

@@ -12,7 +12,6 @@ import pandas as pd
 
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
 from ...inputs.door import checks_names
-from ...inputs.frames import beside_columns
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, Share
 from ...judge.comparisons import confidence_of, default_columns
@@ -30,7 +29,7 @@ from ...judge.per_user_columns import (
 from ...judge.verdict import by_rank, codes_of, has, sentence, with_known_codes
 from ...stats.many_tests import adjust, heterogeneity
 from ...stats.numbers import normal_quantile
-from ...tables.cells import amount, columns_before, p_value
+from ...tables.cells import amount, beside_columns, columns_before, p_value
 
 # A column of more values than these is cut into bands of amounts or dates.
 MANY_GROUPS, SEGMENT_BANDS = 30, 4

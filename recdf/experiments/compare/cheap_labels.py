@@ -12,7 +12,6 @@ import pandas as pd
 from ...errors import DataError, EmptyPopulationError, OptionError
 from ...inputs.constraints import OneLabel
 from ...inputs.door import checks_names
-from ...inputs.frames import beside_columns
 from ...judge.choices import AnyRow, Columns, Row, Share, as_columns
 from ...judge.per_user_columns import (
     Codes,
@@ -37,7 +36,7 @@ from ...stats.prediction_powered import Tuning, labelled_units, powered_mean, sa
 from ...stats.shares import is_binary
 from ...stats.student import t_p_value
 from ...stats.turned import clopper_pearson, typical_units
-from ...tables.cells import estimated, visible
+from ...tables.cells import beside_columns, estimated, visible
 from ..decide.adjust_pvalues import directions
 from ..samples import MetricBounds, bounds_of, declared_bounds, of_difference, seen_bounds
 
