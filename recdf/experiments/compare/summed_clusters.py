@@ -20,7 +20,7 @@ from ...stats.arms import HUGE, Sample
 from ..samples import MetricRows, defined_bounds, read_metrics
 from .summed_users import Specs, weighed
 
-_ROWS, _KIND = "\0rows", "\0kind"  # added columns: the number of rows, and what is null in them
+_ROWS, _KIND = "\1rows", "\1kind"  # added columns: the number of rows, and what is null in them
 # A sum that is at most so many standard deviations is rounded by at most 1e-11 of one.
 _MOST_OF_SUMS = 5e4
 

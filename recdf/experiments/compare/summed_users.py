@@ -222,7 +222,7 @@ def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
 # Ends of the names of products with the weight. Where it is 0, a numerator becomes null and a
 # denominator 0; a value that is refused becomes NaN, so that the rows are read. A covariate stays
 # known or null, and a copy of the weight is null where the covariate is.
-_NUM, _DEN, _PAST, _OWN = "\0num", "\0den", "\0past", "\0weight"
+_NUM, _DEN, _PAST, _OWN = "\1num", "\1den", "\1past", "\1weight"
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class Weighing:
         return self.function(map(self.of, batches))
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        read = [self.weight, *(name.partition("\0")[0] for name in self.made)]
+        read = [self.weight, *(name.partition("\1")[0] for name in self.made)]
         (weight, *values), null = floats_of(batch, read, np.full(len(read), np.nan))
         weight = np.where((weight >= 0) & (weight < np.inf), weight, np.nan)
         columns = {name: batch.column(name) for name in batch.schema.names}
@@ -271,14 +271,14 @@ def weighed(
         for name, (num, den) in specs.items()
     }
     past = {name: [past_of(*x) for x in xs] for name, xs in covariates.items()}
-    if any("\0" in name for name in [weight, *parts.head.columns]):
+    if any("\1" in name for name in [weight, *parts.head.columns]):
         raise RowsNeeded
     every = [*own.values(), *itertools.chain.from_iterable(past.values())]
     made = list(dict.fromkeys(name for pair in every for name in pair if name != weight and name))
 
     def run(function: OfBatches, columns: list[str]) -> list[Any]:
         products = [name for name in columns if name in made]
-        sources = (name.partition("\0")[0] for name in columns)
+        sources = (name.partition("\1")[0] for name in columns)
         return parts.run(Weighing(function, products, weight), [*dict.fromkeys([weight, *sources])])
 
     sample = Weighing(iter, made, weight).of(parts.sample)
@@ -554,7 +554,7 @@ class SummedArms(ArmsInCells):
     def tested(self, metric: str) -> dict[str, MetricColumns]:
         found = {}
         for pair in self.covariates.get(metric, ()):
-            names = [name.partition("\0")[0] for name in pair if name and not name.endswith(_OWN)]
+            names = [name.partition("\1")[0] for name in pair if name and not name.endswith(_OWN)]
             found["/".join(names)] = pair
         return found if self.weight is None else {**found, self.weight: (self.weight, None)}
 
