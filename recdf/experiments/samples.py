@@ -390,8 +390,8 @@ def weighted(sample: Sample, weight: Floats) -> Sample:
 
 
 def without_gaps(covariate: Sample, size: Floats | None = None) -> Sample:
-    """The covariate with the mean of all units in place of what is missing. Values are sums of so
-    many rows as `size` says, or of one."""
+    """The covariate with the mean of all units in place of what is missing. Each value is the sum
+    of as many rows as `size` says, or of one row."""
     known = ~covariate.missing
     if known.all():
         return covariate

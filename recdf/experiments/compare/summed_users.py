@@ -221,7 +221,8 @@ def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
 
 # Ends of the names of products with the weight. Where it is 0, a numerator becomes null and a
 # denominator 0; a value that is refused becomes NaN, so that the rows are read. A covariate stays
-# known or null, and a copy of the weight is null where the covariate is.
+# known or null, and a copy of the weight is null where the covariate is. They begin with no null
+# character, since pandas 2.2 takes names for equal that are equal up to it.
 _NUM, _DEN, _PAST, _OWN = "\1num", "\1den", "\1past", "\1weight"
 
 
