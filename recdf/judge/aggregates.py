@@ -31,9 +31,6 @@ _THREE_SLICES = 2**17
 _LOW = 27
 # More cells than this are summed after a sort, and not one after the other.
 _FEW_CELLS = 8
-# OpenBLAS multiplies matrices faster if they have a multiple of so many rows, and up to so many in
-# one thread.
-_LANES, _FEW_ROWS = 4, 20
 # Squares below this share of the products that they are the difference of are computed exactly.
 _LOST = 1e-6
 
@@ -295,7 +292,7 @@ def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid
     size = grid.slices * (1 + len(columns))
     sums = np.zeros((2, n_cells, size, size), np.int64)
     most = min(_BLOCK_ROWS, len(cell))
-    block = np.empty((size + _LANES, most))
+    block = np.empty((size, most))
     rest = np.empty((len(columns), most))
     block[0], fine = 1, np.zeros(len(columns), bool)
     for start in range(0, len(cell), _BLOCK_ROWS):
@@ -306,10 +303,7 @@ def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid
             for c in range(n_cells):
                 (mine,) = (at == c).nonzero()
                 used = _sliced(of, mine, grid, block, rest[:, : len(mine)], fine)
-                n = len(used)
-                block[n : n + _LANES] = 0
-                own = block[: -(-n // _LANES) * _LANES, : len(mine)]
-                found[c, used[:, None], used] = _squared(own)[:n, :n]
+                found[c, used[:, None], used] = _squared(block[: len(used), : len(mine)])
         else:
             order = order_of_cells(at, n_cells)
             present, first = np.unique(at[order], return_index=True)
@@ -331,16 +325,17 @@ def order_of_cells(cell: Codes, n_cells: int) -> Codes:
 
 
 def _squared(own: Floats) -> Floats:
-    """own · ownᵀ. Of many rows so few columns at a time that OpenBLAS makes it in one thread:
-    threads of small products wait for each other, on a busy machine for half a second."""
+    """own · ownᵀ, where the first row is 1. NumPy's product of a matrix and itself takes twice as
+    long as that without this row; and OpenBLAS multiplies few columns at a time without copies of
+    them and in one thread. Threads of small products wait for each other, on a busy machine for
+    half a second."""
     n, length = own.shape
-    if n <= _FEW_ROWS:
-        return np.asarray(own @ own.T)
     step = max(1, sizes().product // n**2)
-    many = length // step * step
-    runs = own[:, :many].reshape(n, -1, step).swapaxes(0, 1)
-    rest = own[:, many:]
-    return np.asarray((runs @ runs.swapaxes(1, 2)).sum(axis=0) + rest @ rest.T)
+    n_runs = length // step
+    many = n_runs * step
+    runs = own[:, :many].reshape(n, n_runs, step).swapaxes(0, 1)
+    found = (runs @ runs[:, 1:].swapaxes(1, 2)).sum(axis=0) + own[:, many:] @ own[1:, many:].T
+    return np.column_stack([np.append(length, found[0]), found])
 
 
 def in_steps(products: Codes, slices: int) -> Any:
