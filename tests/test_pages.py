@@ -78,8 +78,8 @@ LONG = {
 
 
 def visible_in_the_checkout() -> set[str]:
-    """What lies at the top, without the hidden caches and the folder `build` that other checks, which
-    run beside this one, may make at any time."""
+    """What lies at the top, without the hidden caches and the folder `build`, which other checks
+    that run beside this one may make at any time."""
     names = {path.name for path in ROOT.iterdir()}
     return {name for name in names if not name.startswith(".") and name != "build"}
 
