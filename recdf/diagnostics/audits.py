@@ -21,7 +21,7 @@ from ..evaluation.value_moments import CONFIDENCE, means
 from ..inputs.codes import encode, known_ids
 from ..inputs.constraints import check_value
 from ..inputs.door import takes_options
-from ..inputs.frames import as_frame, id_frame
+from ..inputs.frames import id_frame, read_frame
 from ..inputs.options import CallArguments
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
@@ -367,7 +367,7 @@ def audit(
     names = (*asked.keys, call.options.item_col)
     given = {"true": true, "pred": pred, "train": train, "log": log}
     frames = {
-        role: as_frame(one, role, call.options.user_col, call.options.item_col)
+        role: read_frame(one, role, call.options)
         for role, one in given.items()
         if one is not None or role in ("true", "pred")
     }

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from ..errors import DataError, EmptyPopulationError, IdTypeError, examples
 from ..evaluation.value_moments import groups_of
 from ..inputs.codes import check_kinds, encode
-from ..inputs.frames import column, read_numbers
+from ..inputs.frames import column, float_column
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import refuse_joined
 from ..inputs.options import Options, as_columns
@@ -65,7 +65,7 @@ class Data:
     @property
     def pair(self) -> list[str]:
         """Columns that name an item of a list."""
-        return [*as_columns(self.options.user_col), self.options.item_col]
+        return self.options.pair
 
 
 class ListFindings(Findings):
@@ -313,7 +313,7 @@ def check_numbers(found: ListFindings, data: Data) -> None:
     what = data.order["by"]
     if name is not None:
         where = f"pred[{name!r}]"
-        number = read_numbers(column(data.pred, name, "pred"), where).astype(float)
+        number = float_column(data.pred, name, "pred")
         null = np.isnan(number)
         effect = 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
         found.of_rows("null_order", f"null {what}s", "error", null, where, effect)

@@ -7,7 +7,7 @@ with labels and a RangeIndex.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, Unpack
 
@@ -20,25 +20,17 @@ from ..evaluation.summary import recommender_columns, summarize
 from ..evaluation.value_moments import CONFIDENCE
 from ..inputs.codes import first_rows
 from ..inputs.door import checks_names, takes_options
-from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.frames import column, float_column
 from ..inputs.options import CallArguments, as_columns
 from ..inputs.sorting import run_of, spans
 from ..judge.choices import Columns
 from ..matching.counts import ListCounts
 from ..matching.hits import ratio
-from ..matching.lists import Matched
+from ..matching.lists import Lists
 from ..metrics.call import Call, check_k
 from ..metrics.compute import label_frame
 from ..stats.numbers import normal_quantile, undefined_is_nan
 from ..stats.shares import wilson
-
-
-def _call(
-    function: Callable[..., Any], pred: Any, items: Any, exclude: Any, options: Mapping[str, Any]
-) -> tuple[Call, pd.DataFrame]:
-    """Return the call of a function, and `pred` as a frame, which gives the labels at the end."""
-    call = Call.from_arguments(function, {**options, "items": items, "exclude": exclude})
-    return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
 
 
 def _refuse_names(labels: Iterable[Any], own: Sequence[str]) -> None:
@@ -103,11 +95,12 @@ def hit_table(
     0     ann       a     1   True   1.0
     1     ann       x     2  False   0.0
     """
-    call, frame = _call(hit_table, pred, items, exclude, options)
+    call = Call.from_arguments(hit_table, {**options, "items": items, "exclude": exclude})
     k = check_k(k)
     item_col = call.options.item_col
     names = as_columns(carry)
-    with call.match(true, frame) as matched:
+    with call.match(true, pred) as matched:
+        _, frame = matched.frames
         labels = [*matched.by.columns, *matched.keys, item_col]
         own = ["rank", "hit", "gain"]
         _refuse_names(labels, [*own, "value"])
@@ -127,22 +120,17 @@ def hit_table(
             table["value"] = matched.values.pred[places]
         for name in names:
             table[name] = column(frame, name, "pred").take(rows).array
-        if not missed:
-            return table
-        truth = as_frame(true, "true", call.options.user_col, item_col)
-        return _with_missed(matched, k, truth, table, item_col)
+        return _with_missed(lists, table, item_col) if missed else table
 
 
-def _with_missed(
-    matched: Matched, k: int, truth: pd.DataFrame, table: pd.DataFrame, item_col: str
-) -> pd.DataFrame:
+def _with_missed(lists: Lists, table: pd.DataFrame, item_col: str) -> pd.DataFrame:
     """Add the relevant rows of `true` that no recommended row of their list has found, after the
     rows of the list."""
-    lists = matched.at(k)
+    matched = lists.matched
+    truth, _ = matched.frames
     rows_of = matched.true_lists
-    known = np.maximum(matched.true_list, 0)
-    n = np.where(matched.true_list >= 0, rows_of.n_relevant[known], 0)
-    places = spans(rows_of.start[:-1][known], n)
+    n = matched.of_true(rows_of.n_relevant)
+    places = spans(matched.of_true(rows_of.start[:-1]), n)
     of_list = run_of(n)
     found = lists.hits
     size = len(rows_of.gain)
@@ -210,10 +198,11 @@ def position_table(
     0     1      2     1
     1     2      1     0
     """
-    call, frame = _call(position_table, pred, None, exclude, options)
+    call = Call.from_arguments(position_table, {**options, "exclude": exclude})
     k = check_k(k)
     name = position_col or "rank"
-    with call.match(true, frame) as matched:
+    with call.match(true, pred) as matched:
+        _, frame = matched.frames
         lists = matched.at(k)
         n_by = len(matched.by)
         places = spans(matched.start, lists.n_shown)
@@ -221,8 +210,7 @@ def position_table(
         at = places - matched.start[of_list] + 1
         values = np.arange(1, k + 1)
         if position_col is not None:
-            positions = read_numbers(column(frame, position_col, "pred"), f"pred[{position_col!r}]")
-            at = positions[matched.rows(places)]
+            at = float_column(frame, position_col, "pred")[matched.rows(places)]
             known = ~np.isnan(at)  # a row without a position is left out
             places = places[known]
             of_list = of_list[known]
@@ -292,10 +280,11 @@ def exposure_table(
     1       b      1  0.333            0     0.631
     2       c      0  0.000            0     0.000
     """
-    call, frame = _call(exposure_table, pred, items, exclude, options)
+    call = Call.from_arguments(exposure_table, {**options, "items": items, "exclude": exclude})
     k = None if k is None else check_k(k)
     item_col = call.options.item_col
-    with call.match(true, frame) as matched:
+    with call.match(true, pred) as matched:
+        _, frame = matched.frames
         names = ["shown", "first_shown", "share", "exposure"]
         _refuse_names([*matched.by.columns, item_col], names)
         lists = matched.at(k)

@@ -21,7 +21,7 @@ import pandas as pd
 from ..errors import RecdfWarning
 from ..inputs.codes import encode_keys
 from ..inputs.door import takes_options
-from ..inputs.frames import as_frame, column, id_frame, read_numbers
+from ..inputs.frames import column, id_frame, read_frame, read_numbers
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.options import CallArguments, Options, as_columns
 from ..inputs.sorting import distinct
@@ -110,9 +110,7 @@ def check(
     shared = check_options(options)
     k = check_k(k)
     given = {"true": true, "pred": pred}
-    frames = {
-        role: as_frame(one, role, shared.user_col, shared.item_col) for role, one in given.items()
-    }
+    frames = {role: read_frame(one, role, shared) for role, one in given.items()}
     data = Data(**frames, k=k, options=shared)
     found = ListFindings()
     for role, frame in frames.items():
@@ -154,7 +152,7 @@ def check(
                 check_unused_numbers(found, data, matched.overlap.disordered)
         progress.add()
         if log is not None:
-            log = as_frame(log, "log", shared.user_col, shared.item_col)
+            log = read_frame(log, "log", shared)
             if check_side(found, "log", log, data.pair, pred_ids):
                 check_seen(found, log, data)
     return found.table()
@@ -184,8 +182,8 @@ def _left_without(
 ) -> Data:
     """Return the rows that `evaluate` keeps, and those with null ids, which are a finding."""
     options = data.options
-    exclude = as_frame(exclude, "exclude", options.user_col, options.item_col)
-    keys = as_columns(options.user_col)
+    exclude = read_frame(exclude, "exclude", options)
+    keys = options.list_key
     names = [*([name for name in keys if name in exclude.columns] or keys), options.item_col]
     if not check_side(found, "exclude", exclude, names, pred_ids):
         return data
@@ -417,7 +415,7 @@ OF_NUMBERS = ("empty", "null_ids", "null_order", "infinite_order", "bad_relevanc
 
 def columns_to_check(frames: Mapping[str, pd.DataFrame], options: Options) -> dict[str, list[str]]:
     """Return the columns of `true`, `pred` and `log` that a check of users in parts reads."""
-    pair = [*as_columns(options.user_col), options.item_col]
+    pair = options.pair
     of_true = [relevance_source(frames["true"], options), options.propensity_col]
     of_true += [options.weight_name, *by_in_true(frames["true"], options)]
     of_pred = [*as_columns(options.by), order_source(frames["pred"], options)["column"]]
@@ -533,7 +531,7 @@ def data_profile(
     item_col = call.options.item_col
     score_col = call.options.score_col
     score_col = "score" if score_col in (None, False) else score_col
-    frame = as_frame(pred, "pred", call.options.user_col, item_col)
+    frame = read_frame(pred, "pred", call.options)
     with call.match(true, frame) as matched:
         n_models = len(matched.by)
         names = row_names(matched.by)

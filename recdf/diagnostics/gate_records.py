@@ -27,7 +27,7 @@ from ..inputs.door import table_of_users
 from ..inputs.frames import as_frame, column, engine_of
 from ..inputs.ids import label_codes
 from ..inputs.sorting import distinct
-from ..judge.comparability import facts_of, other_truth
+from ..judge.comparability import Fact, facts_of, other_truth
 from ..judge.per_user_columns import Codes, Mask, evaluated
 from ..judge.users import ModelRows, read_model_rows
 from ..judge.verdict import sentence
@@ -148,7 +148,7 @@ class Gate(ShownResult):
         ]
         doubtful = [FAIL, UNDECIDED, *([] if self.passed else [NOT_GATED])]
         rows = self._asked[self._asked["effect"].isin(doubtful)].to_dict("records")
-        return data + ([] if data else [row_sentence(row) for row in rows])
+        return data or [row_sentence(row) for row in rows]
 
     def __bool__(self) -> bool:
         if not self.passed and "PYTEST_CURRENT_TEST" in os.environ:
@@ -322,11 +322,6 @@ def row_sentence(row: Mapping[Any, Any]) -> str:
 # from the same data.
 
 
-Pair = tuple[
-    Any, ...
-]  # of the candidate and of the baseline, and for some whether it makes a verdict doubtful
-
-
 class Side(NamedTuple):
     """One side: its role, its table with one row per list, and what `evaluate` recorded (empty if
     that is lost)."""
@@ -415,14 +410,21 @@ def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
             raise OptionError(says, argument="budgets", value=metric)
 
 
-def data_checks(sides: Sequence[Side], runs: ModelRows, metrics: Iterable[str]) -> dict[str, Pair]:
+def rows_of_sides(
+    sides: Sequence[Side], keys: list[str], units: Sequence[str] = (), weight: str | None = None
+) -> ModelRows:
+    """Return the lists of both sides, with the weight of each list if they have one."""
+    runs = read_model_rows({side.role: side.per_user for side in sides}, keys, [], "model", units)
+    return runs if weight is None else runs.weighted(weight)
+
+
+def data_checks(sides: Sequence[Side], runs: ModelRows, metrics: Iterable[str]) -> dict[str, Fact]:
     """Return what both sides were evaluated on, by what it is: equal texts where it is the same,
     None where nothing tells."""
     definitions = {
         metric: [side.recorded(metric, "definition") for side in sides] for metric in metrics
     }
     facts = facts_of(sides[0].spec, sides[1].spec, definitions)
-    pairs = {name: (one.own, one.base) for name, one in facts.items()}
     truth = [side.spec.get("truth") for side in sides]
     if all("n_true" in side.per_user.columns for side in sides):
         both = runs.table("n_true")
@@ -433,7 +435,7 @@ def data_checks(sides: Sequence[Side], runs: ModelRows, metrics: Iterable[str]) 
             truth = [f"{own}, other ones in {amount(unlike, 'list')}", base]
         elif None in truth:
             truth = ["as many relevant items in each list"] * 2
-    return pairs | {"truth": tuple(truth)}
+    return facts | {"truth": Fact("other_truth", *truth)}
 
 
 def pair_of(
@@ -449,15 +451,15 @@ def pair_of(
 
 
 def look_at_frames(
-    sides: Sequence[Side], pred: Any, true: Any, log: Any, k: int, keys: Sequence[str]
-) -> tuple[tuple[Side, Side], dict[str, Pair]]:
+    sides: Sequence[Side], pred: Any, true: Any, log: Any, k: int, keys: list[str]
+) -> tuple[tuple[Side, Side], list[tuple[str, ...]]]:
     """Return the sides with the share of judged items of each list, and what `check` finds in the
-    lists of both."""
+    lists of both, as rows of `checks_table`."""
     lists = pair_of(pred, [side.role for side in sides])
     if true is None:
         raise OptionError("⟦pred=⟧ needs ⟦+true=⟧, the truth that both sides were evaluated on")
     item_col = sides[0].options.get("item_col", "item_id")
-    options = {"user_col": keys[0] if len(keys) == 1 else list(keys), "item_col": item_col}
+    options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
     judged = column(as_frame(true, "true", **options), item_col, "true")
     found = []
     shares = []
@@ -468,31 +470,33 @@ def look_at_frames(
         }
         findings = check(true, frame, k, log=log, **options, **own)
         shares.append(dict(zip(findings["code"], findings["share"], strict=True)))
-        is_judged = frame[list(keys)].assign(**{"judged in true": frame[item_col].isin(judged)})
-        of_list = is_judged.groupby(list(keys), as_index=False).mean()
-        per_user = side.per_user.merge(of_list, on=list(keys), how="left")
+        is_judged = frame[keys].assign(**{"judged in true": frame[item_col].isin(judged)})
+        of_list = is_judged.groupby(keys, as_index=False).mean()
+        per_user = side.per_user.merge(of_list, on=keys, how="left")
         found.append(side._replace(per_user=per_user))
+    doubts = ("no doubt", "in doubt")
     sampled = [f"sampled in {one.get('sampled', 0):.0%} of the lists" for one in shares]
-    pairs = {"candidates": (*sampled, any("sampled" in one for one in shares))}
+    rows = [("candidates", *sampled, doubts[any("sampled" in one for one in shares)])]
     if log is not None:
         seen = [one.get("pred_seen", 0.0) for one in shares]
-        pairs["seen items"] = (
-            *(f"{one:.1%} of the recommendations" for one in seen),
-            abs(seen[0] - seen[1]) > MANY_SEEN,
+        of_each = (f"{one:.1%} of the recommendations" for one in seen)
+        rows.append(("seen items", *of_each, doubts[abs(seen[0] - seen[1]) > MANY_SEEN]))
+    return (found[0], found[1]), rows
+
+
+def checks_table(facts: Mapping[str, Fact], more: Sequence[tuple[str, ...]] = ()) -> pd.DataFrame:
+    """Return one row per check: what it is of both sides, and whether that is the same; and `more`
+    rows, which say what is in doubt."""
+    rows = [
+        (
+            name,
+            str(one.own),
+            str(one.base),
+            "differs" if one.differs else "not known" if None in one else "same",
         )
-    return (found[0], found[1]), pairs
-
-
-def checks_table(pairs: Mapping[str, Pair]) -> pd.DataFrame:
-    """Return one row per check: what it is of both sides, and whether that is the same or, where
-    said, in doubt."""
-    rows = []
-    for name, (own, base, *doubt) in pairs.items():
-        found = "not known" if None in (own, base) else "same" if own == base else "differs"
-        if doubt:
-            found = "in doubt" if doubt[0] else "no doubt"
-        rows.append((name, str(own), str(base), found))
-    return pd.DataFrame(rows, columns=CHECK_COLUMNS, dtype="str")
+        for name, one in facts.items()
+    ]
+    return pd.DataFrame([*rows, *more], columns=CHECK_COLUMNS, dtype="str")
 
 
 # ------------------------------------------------------------------------------------------
@@ -515,16 +519,14 @@ def runs_of_both_labels(
         for role, one in pair_of(cheap, roles, "cheap", "results under cheap labels").items()
     ]
     check_metrics([side._replace(role=f"cheap of the {side.role}") for side in given], metrics)
-    own = read_model_rows({side.role: side.per_user for side in given}, keys, [], "model", units)
-    checks = checks_table(
-        {f"cheap: {name}": pair for name, pair in data_checks(given, own, metrics).items()}
-    )
-    both = {}
+    facts = data_checks(given, rows_of_sides(given, keys, units), metrics)
+    both = []
     for side, more in zip(sides, given, strict=True):
         shared_metrics(side.per_user, more.per_user, metrics, side.role)
-        both[side.role] = join_labels(side.per_user, more.per_user, metrics, keys, side.role)
-    runs = read_model_rows(both, keys, [], "model", units)
-    return runs if weight is None else runs.weighted(weight), checks
+        joined = join_labels(side.per_user, more.per_user, metrics, keys, side.role)
+        both.append(side._replace(per_user=joined))
+    checks = checks_table({f"cheap: {name}": one for name, one in facts.items()})
+    return rows_of_sides(both, keys, units, weight), checks
 
 
 # ------------------------------------------------------------------------------------------

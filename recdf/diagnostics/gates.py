@@ -42,7 +42,7 @@ from ..judge.per_user_columns import (
     require,
     unit_of,
 )
-from ..judge.users import ModelRows, read_model_rows
+from ..judge.users import ModelRows
 from ..judge.verdict import add_verdicts
 from ..stats.always_valid import Change, PoweredChange
 from ..stats.many_tests import adjust
@@ -64,6 +64,7 @@ from .gate_records import (
     look_at_frames,
     places_of_budgets,
     read_side,
+    rows_of_sides,
     runs_of_both_labels,
 )
 
@@ -255,21 +256,18 @@ def gate(
             one, better[one.metric], declared.get(one.metric) or defined_bounds(known[one.metric])
         )
     keys = _keys_of_lists(sides, user_col)
-    pairs: dict[str, Any] = {}
+    looked: list[tuple[str, ...]] = []
     if pred is None and (true is not None or log is not None):
         raise OptionError(
             "⟦true=⟧ and ⟦log=⟧ are what ⟦+pred=⟧ is looked at with; pass it too, or none of them"
         )
     if pred is not None:
         k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
-        sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
-    runs = read_model_rows(
-        {side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col)
-    )
+        sides, looked = look_at_frames(sides, pred, true, log, k, keys)
     weight = weight_col or sides[0].spec.get("weight") or sides[1].spec.get("weight")
-    runs = runs if weight is None else runs.weighted(weight)
+    runs = rows_of_sides(sides, keys, as_columns(unit_col), weight)
     _refuse_other_lists(sides, runs, metrics, keys)
-    checks = checks_table(data_checks(sides, runs, metrics) | pairs)
+    checks = checks_table(data_checks(sides, runs, metrics), looked)
     units = as_columns(unit_col) or unit_of(keys)
     if users is not None:
         users = frame_of("users", users)

@@ -15,7 +15,7 @@ from ..experiments.decide.experiment_health import hash_users
 from ..inputs.codes import Codes, first_rows, group_codes
 from ..inputs.constraints import NATURAL, NONE, POSITIVE, Share, a_number, check_value, either
 from ..inputs.door import takes_options
-from ..inputs.frames import as_frame, from_dict, read_values
+from ..inputs.frames import as_frame, from_dict, read_frame, read_values
 from ..inputs.options import CallArguments, Options, as_columns
 from ..inputs.sorting import place_in_run, run_of, spans
 from ..judge.choices import Columns
@@ -364,9 +364,9 @@ def sample_to_judge(
     check_value("n", n, POSITIVE)
     check_value("seed", seed, NATURAL)
     call = Call.from_arguments(sample_to_judge, options)
-    keys = as_columns(call.options.user_col)
+    keys = call.options.list_key
     item_col = call.options.item_col
-    frame = as_frame(pred, "pred", call.options.user_col, item_col)
+    frame = read_frame(pred, "pred", call.options)
     if clash := [name for name in (*keys, item_col) if name in ("stratum", "probability")]:
         raise OptionError(
             f"the column {clash[0]!r} has the name of a column of the result; rename it"
@@ -402,14 +402,14 @@ def sample_to_judge(
 def _pool(call: Call, frame: pd.DataFrame, k: int, judged: Any) -> pd.DataFrame:
     """Return the items of each list in the first k of any recommender that are not judged, in the
     order of ids."""
-    pair = [*as_columns(call.options.user_col), call.options.item_col]
+    pair = call.options.pair
     with call.match(None, frame) as matched:
         lists = matched.at(k)
         pool = label_frame(matched).take(run_of(lists.n_shown)).reset_index(drop=True)
         rows = matched.rows(spans(matched.start, lists.n_shown))
         tables = [("pred", pool.assign(**{pair[-1]: frame[pair[-1]].take(rows).array})[pair])]
     if judged is not None:
-        tables.append(("judged", as_frame(judged, "judged", call.options.user_col, pair[-1])))
+        tables.append(("judged", read_frame(judged, "judged", call.options)))
     codes, n = key_codes(tables, pair)
     first = first_rows(codes[0], n)
     for known in codes[1:]:

@@ -104,7 +104,7 @@ class Question(NamedTuple):
 
     @property
     def keys(self) -> list[str]:
-        return as_columns(self.call.options.user_col)
+        return self.call.options.list_key
 
     def rows_by(self, frame: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return the rows of each `by` value, by its text: "" without `by`."""
@@ -134,16 +134,14 @@ def item_history(frames: AuditFrames, asked: Question) -> pd.DataFrame:
     counted = "train" if "train" in frames else "log"
     dated = "log" if "log" in frames else "train"
     for role, frame in frames.items():
-        rows = pd.DataFrame({"n": np.full(len(frame), int(role == counted))})
+        rows = pd.DataFrame({"n": int(role == counted)}, pd.Index(column(frame, item, role)))
         for name, of in (("first", dated), ("last", "train")):
             if of == role and time in frame:
                 rows[name] = frame[time].array
-        ids = column(frame, item, role).reset_index(drop=True)
-        parts.append(
-            rows.groupby(ids, observed=True).agg({name: how[name] for name in rows.columns})
-        )
+        parts.append(rows)
     rows = pd.concat(parts)
-    return rows.groupby(level=0).agg({name: how[name] for name in rows.columns})
+    of_item = rows.groupby(level=0, observed=True)
+    return of_item.agg({name: how[name] for name in rows.columns})
 
 
 class UserItemPairs:

@@ -17,9 +17,9 @@ from ..errors import DataError, OptionError, RecdfWarning
 from ..inputs.codes import first_rows
 from ..inputs.constraints import NATURAL, POSITIVE, check_value
 from ..inputs.door import takes_options
-from ..inputs.frames import as_frame
+from ..inputs.frames import read_frame
 from ..inputs.options import CallArguments
-from ..inputs.sorting import dense_codes, run_of, spans
+from ..inputs.sorting import dense_codes, place_in_run, run_of, spans
 from ..matching.hits import HitArrays, Hits, ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call
@@ -159,7 +159,7 @@ def with_ranks(
         of = of[order]
         row = row[order]
         rank = rank[order]
-        number = np.arange(1, len(of) + 1) - np.searchsorted(of, of)
+        number = place_in_run(np.bincount(of)) + 1
     hits = HitArrays(of, rank, matched.true_lists.gain[row], number, row, row)
     taken = {
         name: getattr(matched, name)[lists] for name in ("list_by", "n_true", "start", "true_list")
@@ -180,7 +180,7 @@ def best_order(matched: Matched) -> Matched:
     pool = matched.pool
     order = np.lexsort((-pool.gain, pool.list))
     of = pool.list[order]
-    rank = np.arange(1, len(of) + 1) - np.searchsorted(of, of)
+    rank = place_in_run(np.bincount(of)) + 1
     return with_ranks(
         matched, np.arange(len(matched)), matched.n_pred, of, pool.true_place[order], rank
     )
@@ -493,7 +493,7 @@ def chance_level(
     call = call_of_levels(chance_level, given, metrics, k, ("by", "by_in_true", "judged_only"))
     users = "true" if isinstance(call.options.users, str) else call.options.users
     call = replace(call, options=call.options.updated(score_col=False, rank_col=None, users=users))
-    none = as_frame(true, "true", call.options.user_col, call.options.item_col).iloc[:0]
+    none = read_frame(true, "true", call.options).iloc[:0]
     with matched_quietly(call, true, none) as matched:
         found = chance_of(matched, call, items if counted else None, seed)
         return levels_table(matched, call, *found)

@@ -17,11 +17,10 @@ from ..inputs.constraints import Share
 from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column
 from ..inputs.options import as_columns
-from ..judge.users import read_model_rows
 from ..metrics.call import check_k
 from ..tables.cells import ReportTable, ShownResult
 from .count_tables import hit_table
-from .gate_records import Side, data_checks, pair_of, read_side
+from .gate_records import Side, data_checks, pair_of, read_side, rows_of_sides
 
 SUMMARY_COLUMNS = [
     "metric",
@@ -235,7 +234,7 @@ def _metrics_of_both(
     were not evaluated alike with."""
     tables = [side.per_user for side in sides]
     # It also says what is wrong with the keys.
-    runs = read_model_rows({side.role: side.per_user for side in sides}, keys, [], "model")
+    runs = rows_of_sides(sides, keys)
     floats = [[str(name) for name in table.select_dtypes("float")] for table in tables]
     metrics = [name for name in floats[0] if name in floats[1] and name not in keys]
     if not metrics:
@@ -254,9 +253,9 @@ def _metrics_of_both(
         parts.append(pair.assign(**{f"{name}_diff": pair.iloc[:, 1] - pair.iloc[:, 0]}))
     found = data_checks(sides, runs, metrics)
     unlike = [
-        f"{what}: {own} before, {base} after"
-        for what, (own, base, *_) in {"truth": found.pop("truth"), **found}.items()
-        if None not in (own, base) and own != base
+        f"{what}: {one.own} before, {one.base} after"
+        for what, one in {"truth": found.pop("truth"), **found}.items()
+        if one.differs
     ]
     return pd.concat(parts, axis=1), tuple(unlike)
 

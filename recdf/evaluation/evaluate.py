@@ -71,7 +71,7 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
     if times:
         time = columns[times[0]]
         n_times = by.iloc[:, times[0]][n_lists > 0].nunique()
-        keys = [*as_columns(options.user_col), *(columns[place] for place in times)]
+        keys = [*options.list_key, *(columns[place] for place in times)]
         if n_times > 1:
             warn_user(
                 f"⟦by={time!r}⟧ is a time, and each of its {n_times:,} values is scored over the "

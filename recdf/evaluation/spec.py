@@ -182,7 +182,7 @@ def spec_of(
     """Return the record of a call: the metrics and options, the columns that order `pred` and grade
     `true`, counts, and what else there is."""
     options = call.options
-    user_col = list(map(str, as_columns(call.options.user_col)))
+    user_col = list(map(str, call.options.list_key))
     metrics: dict[str, MetricSpec] = {}
     for one in call.requests:
         for column, output in zip(one.columns, one.metric.outputs, strict=True):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.door import takes_options
-from ..inputs.frames import as_frame, column, float_column, read_numbers
+from ..inputs.frames import column, float_column, read_frame, read_numbers
 from ..inputs.options import Options
 from ..inputs.true_and_pred import Order, order_source, read_pred, relevance_source
 from ..publishing import published
@@ -96,7 +96,7 @@ def write_trec(
     if isinstance(frame, Mapping) and kind is None:
         raise OptionError('a mapping may be either; pass ⟦+kind="run"⟧ or ⟦+kind="qrels"⟧')
     role = "true" if kind == "qrels" else "pred"
-    frame = as_frame(frame, role, own.user_col, own.item_col)
+    frame = read_frame(frame, role, own)
     order = order_source(frame, own)
     relevance = relevance_source(frame, own)
     if kind is None:

@@ -24,7 +24,7 @@ from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_arrow, as_series
 from .lazy_frames import lazy_rows, unwrapped
 from .list_cells import ORDERS, ItemLists
-from .options import as_columns
+from .options import Options, as_columns
 from .sorting import run_of
 
 UNREAD = "unread columns"  # in `attrs`, for messages
@@ -117,6 +117,11 @@ def as_frame(
         f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, "
         f"DuckDB){hint}"
     )
+
+
+def read_frame(data: Any, role: str, options: Options) -> DataFrame:
+    """Return `data` as a frame whose list key and items stand in the columns that a call names."""
+    return as_frame(data, role, options.user_col, options.item_col)
 
 
 def refuse_engine_frame(data: Any, role: str) -> None:
@@ -532,8 +537,8 @@ def read_values(frame: DataFrame, name: str, role: str) -> ndarray:
     bad = ~np.isfinite(values)
     if bad.any():
         raise DataError(
-            f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite "
-            "numbers",
+            f"{role}[{name!r}] holds {bad.sum():,} null or infinite values in {len(bad):,} rows; "
+            "expected finite numbers",
             column=f"{role}[{name!r}]",
             count=int(bad.sum()),
         )

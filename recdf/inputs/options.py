@@ -564,6 +564,16 @@ class Options:
         return Population.of(self.users)
 
     @property
+    def list_key(self) -> list[str]:
+        """The columns that name a list."""
+        return as_columns(self.user_col)
+
+    @property
+    def pair(self) -> list[str]:
+        """The columns that name an item of a list."""
+        return [*self.list_key, self.item_col]
+
+    @property
     def weight_name(self) -> str | None:
         """The column of weights in the per-user table; None without weights."""
         return "weight" if isinstance(self.weight_col, Mapping) else self.weight_col

@@ -286,7 +286,7 @@ def read_rows(
             "user"
         )
     of_by = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
-    names = [*as_columns(options.user_col), options.item_col]
+    names = options.pair
     *keys, item = (
         read_ids(column(frame, name, role, apart=by), f"{role}[{name!r}]") for name in names
     )
@@ -321,7 +321,7 @@ RELEVANCE_NAME = "relevance"
 
 def _named_otherwise(options: Options, *more: Any) -> set[Any]:
     """Return the columns that have another meaning in the call: ids, values, and `more`."""
-    return {*as_columns(options.user_col), options.item_col, options.value_col, *more}
+    return {*options.list_key, options.item_col, options.value_col, *more}
 
 
 def relevance_source(frame: DataFrame, options: Options) -> str | None:

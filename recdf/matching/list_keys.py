@@ -27,7 +27,7 @@ from ..errors import IdTypeError
 from ..inputs.codes import CodeColumn, Coded, encode_keys, first_rows
 from ..inputs.ids import IdColumn, read_by, take_rows, take_values
 from ..inputs.machine import each, rows_at_a_time, sizes
-from ..inputs.options import Options, as_columns
+from ..inputs.options import Options
 from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
 from ..inputs.true_and_pred import ReadRows
 
@@ -154,7 +154,7 @@ def key_frame(
     Each of the `sources` is a frame, the key codes that it holds, and the row of the frame that
     stands for each code.
     """
-    names = as_columns(options.user_col)
+    names = options.list_key
     chosen = [sources[name] for name in options.population.frames]
     # Versions of pandas differ in whether an empty frame affects the common dtype, so empty frames
     # are left out.

@@ -19,7 +19,7 @@ from pandas import DataFrame
 
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import encode, encode_keys, first_rows
-from ..inputs.frames import as_frame, column, read_order
+from ..inputs.frames import column, read_frame, read_order
 from ..inputs.list_cells import refuse_joined
 from ..inputs.machine import keep_freed_memory
 from ..inputs.options import Options, as_columns
@@ -104,7 +104,7 @@ class _Steps:
         findings: dict[str, BrokenRows] | None,
     ) -> None:
         """Read and check both frames, the given users and the side tables."""
-        user_cols = as_columns(options.user_col)
+        user_cols = options.list_key
         by = as_columns(options.by)
         names = [*by, *user_cols, options.item_col]
         if len(set(names)) < len(names) or not user_cols:
@@ -112,7 +112,7 @@ class _Steps:
                 f"⟦by={by}⟧, ⟦user_col={user_cols}⟧ and ⟦item_col={options.item_col!r}⟧ must be "
                 "distinct columns"
             )
-        pred_frame = as_frame(pred, "pred", options.user_col, options.item_col)
+        pred_frame = read_frame(pred, "pred", options)
         if true is None:  # metrics of `pred` alone: its lists are the population
             if options.judged_only or options.by_in_true:
                 asked = "⟦judged_only=True⟧" if options.judged_only else "⟦by_in_true=⟧"
@@ -129,7 +129,7 @@ class _Steps:
                 propensity_floor=0.0,
             )
         else:
-            true_frame = as_frame(true, "true", options.user_col, options.item_col)
+            true_frame = read_frame(true, "true", options)
             if isinstance(true, Mapping) and options.population.rule == "true":
                 options = options.updated(users=list(true))  # also users whose list is empty
         self.in_true = by_in_true(true_frame, options)
@@ -142,7 +142,7 @@ class _Steps:
             raise RowsRefused
         ids = options.population.given
         # The frame of the given users, and its ids.
-        self.users = None if ids is None else read_users(ids, as_columns(options.user_col))
+        self.users = None if ids is None else read_users(ids, options.list_key)
         self.checked = read_sides(given, options)
         self.hints = hints_of(None if true is None else true_frame, pred_frame, options)
         self.has_true, self.true_is_table = true is not None, not isinstance(true, Mapping | None)
@@ -176,7 +176,7 @@ class _Steps:
         side = self.checked.get("exclude")
         self.counts, self.excluded = {**self.true.counts, **self.pred.counts}, None
         if side is not None and side.table is not None:
-            at = [as_columns(options.user_col).index(name) for name in side.keys]
+            at = [options.list_key.index(name) for name in side.keys]
             of_frames = (
                 ([self.true.keys[i] for i in at], self.true_key, self.true_heads),
                 ([self.pred.keys[i] for i in at], self.pred_key, self.pred_heads),

@@ -29,7 +29,7 @@ from ..errors import DataError, OptionError, examples
 from ..inputs.codes import IdCodes, encode_keys
 from ..inputs.frames import column, float_column, read_numbers, read_values
 from ..inputs.ids import as_series, check_labels, read_ids
-from ..inputs.options import Options, as_columns
+from ..inputs.options import Options
 from ..inputs.sorting import distinct, offsets, place_in_run, run_of, spans
 from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank, read_weights
 from .hits import HitArrays, Hits
@@ -436,7 +436,7 @@ def list_weights(
         changes = distinct(of_list[given != given.take(start)[of_list]])
         if len(changes):
             first = rows.frame_rows(true.rows(start[changes[:1]]))
-            key = rows.frame[as_columns(options.user_col)].iloc[first].to_dict("records")[0]
+            key = rows.frame[options.list_key].iloc[first].to_dict("records")[0]
             raise DataError(
                 f"true[{name!r}] is not constant within {len(changes):,} lists, such as {key}; a "
                 "list has one weight"
@@ -446,7 +446,7 @@ def list_weights(
         if isinstance(options.weight_col, Mapping):
             keys = as_series(list(options.weight_col))
             numbers = list(options.weight_col.values())
-            users = DataFrame({as_columns(options.user_col)[0]: keys, name: numbers})
+            users = DataFrame({options.list_key[0]: keys, name: numbers})
         assert users is not None
         where = "weight_col" if source == "mapping" else f"users[{name!r}]"
         given = read_weights(column(users, name, "users"), where, options)
@@ -487,7 +487,7 @@ def _by_key(
     `said` is what an error about keys with two values says of the values.
     """
     # A mapping of users, and a frame of them, know nothing of the `by` columns that `true` has too.
-    names = [name for name in as_columns(options.user_col) if name in frame]
+    names = [name for name in options.list_key if name in frame]
     keys = [
         [read_ids(Series(table[name]), f"{role}[{name!r}]") for name in names]
         for role, table in (("lists", labels), (said[0].partition("[")[0], frame))

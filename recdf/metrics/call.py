@@ -390,7 +390,7 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
     rules: dict[str, CarryRule] = dict(carry)
     for name, rule in rules.items():
         check_value(f"carry[{name!r}]", rule, CarryRule)
-        if name in (*as_columns(options.by), *as_columns(options.user_col)):
+        if name in (*as_columns(options.by), *options.list_key):
             raise OptionError(
                 f"carry has {name!r}, which is a key or by column and comes along by itself"
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ..inputs.constraints import OneLabel, Positive, Share
 from ..inputs.door import checks_names, takes_options
 from ..inputs.options import Options, as_columns
 from ..judge.choices import Columns
+from ..judge.users import model_pairs
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats, normal_quantile, undefined_is_nan
 from .estimate_value import FLAGS, find_flags, ope_estimate, records, trust
@@ -291,8 +291,8 @@ def propensity_check(
     inverse = 1 / read_probabilities(
         frame, propensity_col, zero=False, what=what, least=1 / LARGEST_WEIGHT
     )
-    labels, cell = split_groups(frame, names, PROPENSITY_COLUMNS)
-    _, stratum = split_groups(frame, names[:-1], PROPENSITY_COLUMNS)
+    cell, labels = split_groups(frame, names, PROPENSITY_COLUMNS)
+    stratum, _ = split_groups(frame, names[:-1], PROPENSITY_COLUMNS)
     of_cell = stratum[first_rows(cell, len(labels))]
     n = np.bincount(stratum)[of_cell]
     shown = np.bincount(cell)
@@ -500,12 +500,7 @@ def ope_compare(
         rows = arrays.rows(some, requests[0].interaction, closed=False)
         totals = rows.cluster_sums([np.ones(len(rows)), rows.reward])
         targets.append((totals, *records(arrays, rows, plan.all_requests)))
-    at = None if baseline is None else labels.index(baseline)
-    pairs = [
-        (one, other)
-        for one, other in permutations(range(len(labels)), 2)
-        if one == at or (at is None and one < other)
-    ]
+    pairs = model_pairs(labels, baseline)
     found = []
     for pair in pairs:
         (first, own, one), (second, others, other) = (targets[side] for side in pair)

@@ -13,7 +13,7 @@ from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfWarn
 from ..inputs.codes import encode_keys, first_rows, known_ids, refuse_nulls
 from ..inputs.constraints import Positive, a_number
 from ..inputs.door import checks_names
-from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.frames import as_frame, column, read_numbers, read_values
 from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct
@@ -24,7 +24,6 @@ from .read_log import (
     SUM_ROUNDING,
     log_frame,
     log_key_codes,
-    read_floats,
     read_probabilities,
     read_rewards,
     split_groups,
@@ -157,7 +156,7 @@ def target_from_recs(
         # Equal scores are in the order of their rows.
         by_score = order["by"] == "score"
         ranks = pd.Series(number).groupby(by_list).rank("first", ascending=not by_score).to_numpy()
-    position = None if position_col is None else read_floats(frame, position_col)
+    position = None if position_col is None else read_values(frame, position_col, "log")
     found = []
     for some in groups.rows:
         chosen = np.arange(len(recs)) if some is None else some

@@ -25,10 +25,11 @@ from ..errors import (
     examples,
     kind_of,
 )
-from ..inputs.codes import encode_keys, group_codes, known_ids, rank_keys, split
-from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.codes import Codes, encode_keys, group_codes, known_ids, rank_keys, split
+from ..inputs.frames import as_frame, column, read_numbers, read_values
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
+from ..judge.per_user_columns import by_columns
 from ..stats.numbers import Floats, Mask
 from .plan import MEANING, Interaction, Plan
 from .weighted_rows import IntCodes, LogGroup
@@ -62,19 +63,15 @@ class Keys(NamedTuple):
 
 
 class ByGroups(NamedTuple):
-    """The values of the `by` columns, sorted, and the number of the group of every row."""
+    """The number of the group of every row, and the values of the `by` columns, sorted."""
 
+    codes: Codes
     labels: pd.DataFrame
-    codes: IntCodes
 
     @property
     def rows(self) -> list[IntCodes | None]:
         """The rows of each group; None stands for all rows."""
-        return (
-            [None]
-            if len(self.labels) == 1
-            else list(split(self.codes.astype(np.int64), len(self.labels)))
-        )
+        return [None] if len(self.labels) == 1 else list(split(self.codes, len(self.labels)))
 
 
 def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item") -> pd.DataFrame:
@@ -90,20 +87,9 @@ def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item")
     return frame
 
 
-def read_floats(frame: pd.DataFrame, name: str) -> Floats:
-    """A column of numbers of the log without nulls and infinite values."""
-    values = read_numbers(column(frame, name, "log"), f"log[{name!r}]")
-    if n := np.count_nonzero(~np.isfinite(values)):
-        raise DataError(
-            f"log[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; "
-            "expected finite numbers"
-        )
-    return values.astype(float, copy=False)
-
-
 def read_rewards(frame: pd.DataFrame, name: str) -> Floats:
     """A column of rewards, whose fourth powers are finite."""
-    values = read_floats(frame, name)
+    values = read_values(frame, name, "log")
     if (largest := max(-values.min(), values.max())) > LARGEST_REWARD:
         raise DataError(
             f"log[{name!r}] holds rewards up to {largest:.3g} in size; expected at most "
@@ -174,15 +160,7 @@ def log_key_codes(
 
 def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str = "log") -> ByGroups:
     """Rows of every value of the `by` columns; one group of all rows without them."""
-    names = as_columns(by)
-    if not names:
-        return ByGroups(pd.DataFrame(index=[0]), np.zeros(len(frame), np.int64))
-    for name in names:
-        column(frame, name, role)  # a column that is absent is the first error
-        if name in taken:
-            raise OptionError(f"⟦by={name!r}⟧ is also a column of the result; rename it in {role}")
-    codes, labels = group_codes(frame, role, names)
-    return ByGroups(labels, codes)
+    return ByGroups(*group_codes(frame, role, by_columns(frame, role, by, taken)))
 
 
 def beside_groups(
@@ -414,11 +392,13 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
     )
     # the tables of string ids, before the weights take memory
     pa.default_memory_pool().release_unused()
-    q_logged, q_target = (0.0 if name is None else read_floats(frame, name) for name in plan.model)
+    q_logged, q_target = (
+        0.0 if name is None else read_values(frame, name, "log") for name in plan.model
+    )
     kept = None if plan.weight_col is None else _sample_weight(frame, plan.weight_col)
     position = None
     if unit is not None:
-        places = read_floats(frame, plan.position_col)
+        places = read_values(frame, plan.position_col, "log")
         if (places != np.floor(places)).any():
             raise DataError(
                 f"log[{plan.position_col!r}] holds fractions; expected whole positions, 1 for the "
@@ -482,7 +462,7 @@ def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
 
 
 def _sample_weight(frame: pd.DataFrame, name: str) -> Floats:
-    values = read_floats(frame, name)
+    values = read_values(frame, name, "log")
     low = values < 1 - SUM_ROUNDING
     if low.any():
         text = (

@@ -421,8 +421,6 @@ def model_mismatch_z(rows: LogGroup) -> float:
         return [np.sum(one) for one in (w, w * piece.q_logged, units, target)]
 
     weights, logged, units, target = rows.sums(sums)
-    if not weights:
-        return 0.0
     logged = logged / weights
     target = target / units
     mean_weight = weights / units

@@ -40,7 +40,7 @@ from ..inputs.codes import GOLDEN, LOW_BYTES
 from ..inputs.frames import without_dictionary
 from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
-from ..inputs.options import Options, as_columns
+from ..inputs.options import Options
 from ..inputs.sorting import offsets, spans
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
@@ -482,7 +482,7 @@ class Gains:
 
     def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
-            ids = [*as_columns(self.options.user_col), self.options.item_col]
+            ids = self.options.pair
             table = self.lists.table(Table.from_batches([batch]))
             frame = frame_of_arrow(known_rows(table, ids))
             relevance = read_relevance(frame, self.column, self.options)

@@ -66,7 +66,7 @@ class Needed:
         """Check the columns of both frames, or those of `pred` where there is no `true`."""
         options = call.options
         by = as_columns(call.options.by)
-        keys = as_columns(options.user_col)
+        keys = options.list_key
         tables = {role: schema.empty_table() for role, schema in schemas.items()}
 
         def dtype(kind: pa.DataType) -> Any:
@@ -145,7 +145,7 @@ class Needed:
 
     @property
     def keys(self) -> list[str]:
-        return as_columns(self.call.options.user_col)
+        return self.call.options.list_key
 
     @property
     def by(self) -> list[str]:
@@ -272,7 +272,7 @@ def _check_signs(call: Call, schemas: Schemas) -> None:
     """Raise if keys of both frames are to stand in one column, and only one frame has them without
     a sign."""
     roles = [role for role in call.options.population.frames if role in schemas]
-    for name in as_columns(call.options.user_col) if len(roles) > 1 else ():
+    for name in call.options.list_key if len(roles) > 1 else ():
         kinds = {role: decoded(schemas[role].field(name).type) for role in roles}
         unsigned = [role for role, kind in kinds.items() if kind == pa.uint64()]
         if unsigned and any(map(pa.types.is_signed_integer, kinds.values())):
@@ -291,7 +291,7 @@ def _read_names(
 ) -> dict[str, list[str]]:
     """Return the columns that the call reads from each frame."""
     options = call.options
-    keys = [*as_columns(call.options.user_col), call.options.item_col]
+    keys = call.options.pair
     answered = "true" in empty and any(
         request.metric.family == "responses" for request in call.requests
     )

@@ -29,7 +29,7 @@ from pandas import DataFrame, Series
 
 from ...errors import ColumnError, DataError, IdTypeError, OptionError
 from ...inputs.codes import IdCodes, encode_keys, known_ids
-from ...inputs.frames import as_frame, column, id_frame
+from ...inputs.frames import as_frame, column, id_frame, read_frame
 from ...inputs.ids import IdColumn, check_labels, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.true_and_pred import ReadRows, order_source, read_pred, read_rows
@@ -115,7 +115,7 @@ def checked_items(
 def checked_lists(name: str, frame: DataFrame, options: Options, _: CheckedSides) -> CheckedSide:
     """Check recommended lists, with the columns of `pred`."""
     alone = options.updated(by=None)
-    keys = tuple(as_columns(options.user_col))
+    keys = tuple(options.list_key)
     table = read_pred(frame, order_source(frame, alone), alone, name)
     return CheckedSide(frame, table.item, options.item_col, table, keys)
 
@@ -128,7 +128,7 @@ def checked_keyed(
     The lists may be of sessions while a log knows only users, so only the key columns that it has
     must match.
     """
-    names = as_columns(options.user_col)
+    names = options.list_key
     have = tuple(one for one in names if one in frame.columns)
     if not have and needs_user:
         column(frame, names[0], name)  # raises an error that names the columns there are
@@ -151,12 +151,12 @@ def _is_collection(value: Any) -> bool:
     return isinstance(value, Collection) and not isinstance(value, str | bytes)
 
 
-def aspects_frame(data: Any, options: Options, name: str) -> DataFrame:
+def aspects_frame(data: Any, name: str, options: Options) -> DataFrame:
     """Return aspects as rows of (user, aspect, item)."""
-    user_cols = as_columns(options.user_col)
+    user_cols = options.list_key
     item_col = options.item_col
     if not isinstance(data, Mapping):
-        return as_frame(data, name, user_cols, item_col)
+        return read_frame(data, name, options)
     if len(user_cols) > 1:
         raise ColumnError(
             f"aspects is a mapping, which has one key column, but ⟦user_col={user_cols!r}⟧"
@@ -389,9 +389,7 @@ class SideTable:
     codes: Callable[[Sides, str], Any]
     flag: str
     usage: str = "FILE"
-    frame: Callable[[Any, Options, str], Any] = lambda data, options, name: as_frame(
-        data, name, options.user_col, options.item_col
-    )
+    frame: Callable[[Any, str, Options], Any] = read_frame
     name: str = ""
 
     @property
@@ -400,12 +398,12 @@ class SideTable:
         return f"⟦+{self.name}=⟧ ({self.about})"
 
 
-def _ids(data: Any, options: Options, name: str) -> DataFrame:
+def _ids(data: Any, name: str, options: Options) -> DataFrame:
     """Return a frame with one row per item, or its ids as a list, array, Series or Index."""
     return id_frame(data, name, [options.item_col])
 
 
-def _features(data: Any, options: Options, name: str) -> Any:
+def _features(data: Any, name: str, options: Options) -> Any:
     """Return features as they are, but for a stream, which can be read once."""
     of_pandas = isinstance(data, DataFrame | Series)
     return data if of_pandas or not hasattr(data, "__arrow_c_stream__") else as_frame(data, name)
@@ -533,7 +531,7 @@ SIDES = {name: one.argument for name, one in SIDE_TABLES.items()}
 
 def as_frames(given: Mapping[str, Any], options: Options) -> dict[str, Any]:
     """Return the same tables in a form that can be read more than once."""
-    return {name: SIDE_TABLES[name].frame(data, options, name) for name, data in given.items()}
+    return {name: SIDE_TABLES[name].frame(data, name, options) for name, data in given.items()}
 
 
 def read_sides(given: Mapping[str, Any], options: Options) -> CheckedSides:
@@ -541,6 +539,6 @@ def read_sides(given: Mapping[str, Any], options: Options) -> CheckedSides:
     checked = CheckedSides()
     for name, one in SIDE_TABLES.items():
         if name in given:
-            frame = one.frame(given[name], options, name)
+            frame = one.frame(given[name], name, options)
             checked[name] = one.check(name, frame, options, checked)
     return checked
