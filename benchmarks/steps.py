@@ -40,7 +40,7 @@ REST = "everything else"
 # step -> functions, as `module.name` where the caller looks them up
 STEPS = {
     "door: columns and checks": (
-        "match.as_frame",
+        "match.read_frame",
         "match.order_source",
         "match.read_true",
         "match.read_pred",

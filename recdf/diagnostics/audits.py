@@ -23,9 +23,7 @@ from ..inputs.constraints import check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import id_frame, read_frame
 from ..inputs.options import CallArguments
-from ..matching.lists import Matched
 from ..matching.overlap import Overlap
-from ..metrics.call import Call
 from ..metrics.compute import per_user_frame
 from ..stats.numbers import Floats
 from ..tables.cells import amount, beside_columns, form_of, number
@@ -102,10 +100,41 @@ def _measured(
 ) -> tuple[pd.DataFrame, dict[str, Mark], UserItemPairs | None, Overlap]:
     """Return one row per list with all levels of each metric, the rows of each finding, and what
     both frames share. The frames get those rows as "lists"."""
-    call, more, marks, pairs = asked.call, {}, {}, None
+    call, more, pairs = asked.call, {}, None
+    marks: dict[str, Mark] = {}
     history = item_history(frames, asked)
     frames.pop("log", None)
     counted = asked.items is None and "items" not in call.given
+
+    def without(key: str, pairs: UserItemPairs) -> dict[str, Floats]:
+        """Return the metrics of each list without the rows of a finding, NaN for lists that are
+        left out."""
+        role, where, _ = marks[key]
+        if not where.any():
+            return values
+        if role == "true":
+            part = within(matched, ~where[frame_row])
+            stay = population_within(matched, part, call.options)
+            found = values_of(part, call)
+        elif role == "pred" and key != "pred_unknown":
+            true = frames["true"]
+            if key == "pred_in_train":
+                true = true[~marks["true_in_train"][1]]
+            labels = lists[[*matched.by.columns, *matched.keys]]
+            try:
+                with matched_quietly(call, true, frames["pred"][~where]) as part:
+                    own = per_user_frame(part, values_of(part, call))
+                    rest = labels.merge(own, on=list(labels), how="left")
+            except EmptyPopulationError:
+                rest = labels.reindex(columns=list(values))
+            return {name: rest[name].to_numpy(float) for name in values}
+        else:
+            hurt = np.zeros(pairs.n_users, bool)
+            hurt[pairs.users[role][where]] = True
+            stay = ~hurt[pairs.users["lists"]]
+            found = values
+        return {name: np.where(stay, one, np.nan) for name, one in found.items()}
+
     with matched_quietly(call, frames["true"], frames["pred"]) as matched:
         values = values_of(matched, call)
         weight = {} if matched.weight is None else {str(call.options.weight_name): matched.weight}
@@ -121,50 +150,11 @@ def _measured(
             if "train" in frames:
                 more["popularity"] = values_of(pairs.popular_lists(matched, frame_row), call)
             for key in marks.keys() - {"pred_cold"}:
-                more[f"without {key}"] = _values_without(
-                    key, marks, frames, pairs, matched, values, frame_row, call
-                )
+                more[f"without {key}"] = without(key, pairs)
     levels = {
         f"{name} {what}": one for what, by_name in more.items() for name, one in by_name.items()
     }
     return beside_columns(lists, levels), marks, pairs, matched.overlap
-
-
-def _values_without(
-    key: str,
-    marks: Mapping[str, Mark],
-    frames: AuditFrames,
-    pairs: UserItemPairs,
-    matched: Matched,
-    values: dict[str, Floats],
-    frame_row: np.ndarray,
-    call: Call,
-) -> dict[str, Floats]:
-    """Return the metrics of each list without the rows of a finding, NaN for lists that are left
-    out."""
-    role, where, _ = marks[key]
-    if not where.any():
-        return values
-    if role == "true":
-        part = within(matched, ~where[frame_row])
-        stay = population_within(matched, part, call.options)
-        return {name: np.where(stay, one, np.nan) for name, one in values_of(part, call).items()}
-    if role == "pred" and key != "pred_unknown":
-        true = frames["true"]
-        pred = frames["pred"][~where]
-        if key == "pred_in_train":
-            true = true[~marks["true_in_train"][1]]
-        lists = frames["lists"][[*matched.by.columns, *matched.keys]]
-        try:
-            with matched_quietly(call, true, pred) as part:
-                own = per_user_frame(part, values_of(part, call))
-                found = lists.merge(own, on=list(lists), how="left")
-        except EmptyPopulationError:
-            found = lists.reindex(columns=list(values))
-        return {name: found[name].to_numpy(float) for name in values}
-    hurt = np.zeros(pairs.n_users, bool)
-    hurt[pairs.users[role][where]] = True
-    return {name: np.where(hurt[pairs.users["lists"]], np.nan, one) for name, one in values.items()}
 
 
 def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.DataFrame:
@@ -356,8 +346,8 @@ def audit(
     """
     counted = items is None or isinstance(items, Integral)
     side = None if counted else id_frame(items, "items", [options.get("item_col", "item_id")])
-    refused = ("by_in_true", "judged_only")
-    call = call_of_levels(audit, {**options, "items": side}, metrics, k, refused)
+    given = {**options, "items": side}
+    call = call_of_levels(audit, given, metrics, k, ("by_in_true", "judged_only"))
     check_value("time_col", time_col, str | None)
     if cutoff is not None and time_col is None:
         raise OptionError(
@@ -377,7 +367,7 @@ def audit(
             for role, one in frames.items()
         }
     if time_col is not None and not any(
-        time_col in frames[role] for role in ("train", "log") if role in frames
+        time_col in frames.get(role, ()) for role in ("train", "log")
     ):
         raise ColumnError(
             f"neither train nor log has the column ⟦time_col={time_col!r}⟧", column=time_col

@@ -36,6 +36,7 @@ from ..inputs.true_and_pred import (
 from ..matching.lists import Matched
 from ..metrics.call import Call
 from ..metrics.compute import label_frame
+from ..stats.numbers import Integers, Mask
 from ..tables.findings import FINDING_COLUMNS, Findings, Severity, row_names, row_objects
 from .levels import matched_quietly
 
@@ -81,7 +82,7 @@ class ListFindings(Findings):
         code: str,
         finding: str,
         severity: Severity,
-        where: np.ndarray,
+        where: Mask,
         some: Any,
         effect: str,
         frame: str = "",
@@ -95,10 +96,10 @@ class ListFindings(Findings):
         code: str,
         finding: str,
         severity: Severity,
-        where: np.ndarray,
-        effect: str | Callable[[np.ndarray], tuple[str, str]],
+        where: Mask,
+        effect: str | Callable[[Mask], tuple[str, str]],
         *,
-        of: np.ndarray | None = None,
+        of: Mask | None = None,
         once: bool = False,
     ) -> None:
         """Add a finding for each recommender with lists for which `where` is true, of those for
@@ -118,14 +119,14 @@ class ListFindings(Findings):
                 self.add(code, finding, severity, found.sum(), n_of, some, words, name, ranges)
 
 
-def parts_by(matched: Matched) -> Iterator[tuple[str, np.ndarray]]:
+def parts_by(matched: Matched) -> Iterator[tuple[str, Mask]]:
     """Return every recommender by its label with its lists; all lists without a name where there is
     no `by`."""
     for code, name in enumerate(row_names(matched.by)):
         yield name, matched.list_by == code
 
 
-def labels_where(matched: Matched, where: np.ndarray) -> list[Any]:
+def labels_where(matched: Matched, where: Mask) -> list[Any]:
     """Return the keys of the first lists for which `where` is true."""
     keys = label_frame(matched).drop(columns=matched.by.columns)
     return row_objects(keys.take(np.flatnonzero(where)[:5]))
@@ -138,9 +139,10 @@ NO_ROWS = {
 }
 
 
-def check_empty(found: ListFindings, role: str, frame: pd.DataFrame) -> None:
-    """Report a frame without rows."""
-    found.add("empty", f"{role} is empty", "error", not len(frame), 1, "0 rows", NO_ROWS[role])
+def check_empty(found: ListFindings, frames: Mapping[str, pd.DataFrame]) -> None:
+    """Report frames without rows."""
+    for role, frame in frames.items():
+        found.add("empty", f"{role} is empty", "error", not len(frame), 1, "0 rows", NO_ROWS[role])
 
 
 # ------------------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ def _check_common(
     found: ListFindings,
     what: str,
     pair: tuple[IdColumn, IdColumn],
-    recommender: np.ndarray,
+    recommender: Integers,
     labels: pd.DataFrame,
 ) -> bool:
     """Report ids of `true` that `pred` does not have, ids that only look different, and
@@ -280,7 +282,7 @@ def _check_common(
 
 
 def _check_look_alikes(
-    found: ListFindings, what: str, labels: Any, own: np.ndarray, alone: np.ndarray
+    found: ListFindings, what: str, labels: Any, own: Integers, alone: Mask
 ) -> None:
     """Report strings of one frame that equal a string of the other except for zeros, a trailing .0,
     blanks or case. `alone` tells which labels `true` has alone, and which ones `pred` has alone."""
@@ -468,8 +470,6 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
         ("pred", data.pred, [*data.by, *data.pair], matched),
     ):
         count = matched.counts.get(f"{role}_duplicates", 0)
-        if not count and not found.parts:
-            continue
         rows = frame[names]
         repeated = np.full(len(frame), count > 0)
         if count and data.options.judged_only:  # other rows are dropped as well
@@ -554,12 +554,11 @@ def check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
         ("true", matched.true_lists, data.true),
     ):
         outside = ~matched.sides.items.inside[lists.item]
-        if outside.any() or found.parts:
-            rows = lists.rows(np.flatnonzero(outside)[:1000])
-            some = examples(frame[data.options.item_col].take(rows))
-            what = f"items of {role} outside the catalogue"
-            effect = "coverage counts them apart; confusion counts refuse them"
-            found.of_rows("outside_catalogue", what, "warning", outside, some, effect)
+        rows = lists.rows(np.flatnonzero(outside)[:1000])
+        some = examples(frame[data.options.item_col].take(rows))
+        what = f"items of {role} outside the catalogue"
+        effect = "coverage counts them apart; confusion counts refuse them"
+        found.of_rows("outside_catalogue", what, "warning", outside, some, effect)
 
 
 def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:

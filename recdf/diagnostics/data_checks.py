@@ -34,6 +34,7 @@ from ..metrics.call import Call, check_k
 from ..metrics.compute import compute, mean
 from ..metrics.metric import find
 from ..progress import Progress
+from ..stats.numbers import Floats, Integers, Mask
 from ..tables.findings import Findings, Severity, row_names
 from .check_findings import (
     MANY_SEEN,
@@ -113,17 +114,15 @@ def check(
     frames = {role: read_frame(one, role, shared) for role, one in given.items()}
     data = Data(**frames, k=k, options=shared)
     found = ListFindings()
-    for role, frame in frames.items():
-        check_empty(found, role, frame)
+    check_empty(found, frames)
     hints = hints_of(data.true, data.pred, shared)
     n_true = len(data.true)
     effect = (
         "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of "
         "the same value"
     )
-    n = len(hints.true_by)
     of_by = hints.true_by
-    found.add("by_in_true", "true has columns of by", "warning", n, 0, of_by, effect)
+    found.add("by_in_true", "true has columns of by", "warning", len(of_by), 0, of_by, effect)
     effect = (
         "true comes first, then pred; ⟦+score_col=False⟧ says that the rows of pred are in order"
     )
@@ -229,7 +228,7 @@ def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
     elif level is not None:
         _check_ties(found, data, matched, level)
     if by == "rank" and several:
-        _check_ranks(found, matched, _in_list_order(data, matched, data.order["column"]))
+        _check_ranks(found, matched, _in_list_order(pred, matched, data.order["column"]))
     if found.parts:
         return
     other = "score" if by == "rank" else "rank"
@@ -240,7 +239,7 @@ def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
         and other in {*pred.columns} - taken
         and pd.api.types.is_numeric_dtype(pred[other].dtype)
     ):
-        _check_other_order(found, matched, other, _in_list_order(data, matched, other))
+        _check_other_order(found, matched, other, _in_list_order(pred, matched, other))
     if by == "score" and not matched.as_given:
         _check_rows_beside_scores(found, matched, len(pred))
     check_doubts(found, replace(matched.overlap, order=[*matched.overlap.order[:1], ""]))
@@ -254,7 +253,7 @@ def check_doubts(found: Findings, overlap: Overlap) -> None:
             found.add(f"order_{doubt}", ORDER_DOUBTS[doubt], "warning", n, of, what, advice)
 
 
-def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.ndarray) -> None:
+def _check_ties(found: ListFindings, data: Data, matched: Matched, level: Integers) -> None:
     """Report equal scores: in a whole list, across rank k, or elsewhere."""
     k = data.k
     served = np.flatnonzero(matched.n_pred > 0)
@@ -267,14 +266,13 @@ def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.nda
     cut = length > k
     across[served[cut]] = level[start[cut] + k - 1] == level[start[cut] + k]
     ties = ASK_A_SAMPLE if found.parts else _tie_ranges(matched, k)
-    if across.any() or found.parts:
-        found.lists("ties_across_k", f"ties across rank {k}", "warning", across, ties)
+    found.lists("ties_across_k", f"ties across rank {k}", "warning", across, ties)
     if not across.any() or found.parts:
         tied = _lists_where(matched, _tied(matched))
         found.lists("ties", "equal scores", "info", tied, ties)
 
 
-def _check_ranks(found: ListFindings, matched: Matched, rank: np.ndarray) -> None:
+def _check_ranks(found: ListFindings, matched: Matched, rank: Floats) -> None:
     """Report ranks that do not count 1, 2, 3, ... within a list."""
     first = matched.n_pred > 0
     first[first] = rank[matched.start[first]] != 1
@@ -288,9 +286,7 @@ def _check_ranks(found: ListFindings, matched: Matched, rank: np.ndarray) -> Non
     found.lists("rank_gaps", "ranks with gaps", "warning", gaps, effect)
 
 
-def _check_other_order(
-    found: ListFindings, matched: Matched, other: str, number: np.ndarray
-) -> None:
+def _check_other_order(found: ListFindings, matched: Matched, other: str, number: Floats) -> None:
     """Report scores that are all equal, and scores and ranks that contradict each other."""
     several = matched.n_pred > 1
     before = number[:-1]
@@ -328,24 +324,24 @@ def _check_rows_beside_scores(found: ListFindings, matched: Matched, n_rows: int
     found.lists("rows_against_scores", what, severity, against, effect)
 
 
-def _severity(against: np.ndarray, matched: Matched) -> Severity:
+def _severity(against: Mask, matched: Matched) -> Severity:
     """Return "warning" for more than half of the lists of several items."""
     return "warning" if 2 * against.sum() > (matched.n_pred > 1).sum() else "info"
 
 
-def _in_list_order(data: Data, matched: Matched, name: str | None) -> np.ndarray:
+def _in_list_order(pred: pd.DataFrame, matched: Matched, name: Any) -> Floats:
     """Return the numbers of a column of `pred`, list after list."""
-    number = read_numbers(data.pred[name], str(name))
+    number = read_numbers(pred[name], f"pred[{name!r}]")
     return number if matched.as_given else number.take(matched.rows(np.arange(len(matched.item))))
 
 
-def list_of_places(matched: Matched) -> np.ndarray:
+def list_of_places(matched: Matched) -> Integers:
     """Return the list of each place; lists may stand in any order."""
     order = np.argsort(matched.start, kind="stable")
     return matched.derived("list of places", lambda: np.repeat(order, matched.n_pred[order]))
 
 
-def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:
+def _lists_where(matched: Matched, step: Mask) -> Mask:
     """Return the lists in which a step from one place to the next is flagged."""
     of_place = list_of_places(matched)
     flagged = np.zeros(len(matched), bool)
@@ -353,15 +349,13 @@ def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:
     return flagged
 
 
-def _tied(matched: Matched) -> np.ndarray:
+def _tied(matched: Matched) -> Mask:
     """Tell which steps lead to an equal score or rank."""
     level = matched.tie_level
     return np.diff(np.arange(len(matched.item)) if level is None else level) == 0
 
 
-def _tie_ranges(
-    matched: Matched, k: int, before: str = ""
-) -> Callable[[np.ndarray], tuple[str, str]]:
+def _tie_ranges(matched: Matched, k: int, before: str = "") -> Callable[[Mask], tuple[str, str]]:
     """Return a function of some lists that says their means with the relevant items of every tie
     last, and with them first: in words and as JSON.
 
@@ -369,7 +363,7 @@ def _tie_ranges(
     """
     values = cache(lambda name: _in_both_orders(matched, name, k))
 
-    def ranges_of(own: np.ndarray) -> tuple[str, str]:
+    def ranges_of(own: Mask) -> tuple[str, str]:
         evaluated = own & (matched.true_list >= 0)
         words = []
         ranges = {}
@@ -385,7 +379,7 @@ def _tie_ranges(
     return ranges_of
 
 
-def _in_both_orders(matched: Matched, name: str, k: int) -> list[np.ndarray]:
+def _in_both_orders(matched: Matched, name: str, k: int) -> list[Floats]:
     """Return the values of a metric with the relevant items of every tie last, and with them
     first."""
     level = matched.tie_level
@@ -439,8 +433,8 @@ def findings_of_users(
     """Return what is unusual in the rows of some users; the findings of several parts add up."""
     data = Data(frames["true"], frames["pred"], k, options)
     found = ListFindings(parts=True)
+    check_empty(found, frames)
     for role, frame in frames.items():
-        check_empty(found, role, frame)
         found.add(ROWS, "rows", "info", 0, len(frame), "", "", frame=role)
         for name in data.pair:
             read_checked_ids(found, column(frame, name, role), role)
@@ -528,44 +522,38 @@ def data_profile(
     4               judged    0.5
     """
     call = Call.from_arguments(data_profile, {**options, "items": items, "users": "all"})
-    item_col = call.options.item_col
     score_col = call.options.score_col
     score_col = "score" if score_col in (None, False) else score_col
-    frame = read_frame(pred, "pred", call.options)
-    with call.match(true, frame) as matched:
-        n_models = len(matched.by)
+    with call.match(true, pred) as matched:
+        _, frame = matched.frames
         names = row_names(matched.by)
-        n_places = len(matched.item)
         place_list = list_of_places(matched)
         model = matched.list_by[place_list]
         shown = matched.n_pred > 0
         in_true = matched.true_list >= 0
         known_rows = in_true[place_list]
-        is_judged = np.zeros(n_places, bool)
+        is_judged = np.zeros(len(model), bool)
         is_judged[matched.judged.place] = True
-        rows = matched.rows(np.arange(n_places))
 
-        def each(of: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
-            return np.bincount(of, where, n_models)
+        def each(of: Integers, where: Mask | None = None) -> Integers:
+            return np.bincount(of, where, len(names))
 
+        lists_pred = each(matched.list_by, shown)
         found = {
             "rows_pred": each(model),
-            "lists_pred": each(matched.list_by, shown),
+            "lists_pred": lists_pred,
             "items_pred": each(distinct(model * matched.n_items + matched.item) // matched.n_items),
-            "unknown_users": ratio(
-                each(matched.list_by, shown & ~in_true), each(matched.list_by, shown)
-            ),
+            "unknown_users": ratio(each(matched.list_by, shown & ~in_true), lists_pred),
             "judged": ratio(each(model, is_judged & known_rows), each(model, known_rows)),
         }
-    if items is not None:
-        known = pd.Index(items[item_col] if isinstance(items, pd.DataFrame) else items)
-        outside = ~frame[item_col].isin(known).to_numpy()[rows]
-        found["unknown_items"] = ratio(each(model, outside), found["rows_pred"])
-    if score_col in frame.columns:
-        scores = pd.Series(read_numbers(frame[score_col], f"pred[{score_col!r}]")[rows])
-        levels = scores.groupby(model).quantile(AT_SHARES).unstack()
-        levels = levels.reindex(index=range(n_models), columns=AT_SHARES)
-        found |= {f"score_q{round(100 * q):02d}": levels[q].to_numpy() for q in AT_SHARES}
+        if items is not None:
+            outside = ~matched.sides.items.inside[matched.item]
+            found["unknown_items"] = ratio(each(model, outside), found["rows_pred"])
+        if score_col in frame.columns:
+            scores = pd.Series(_in_list_order(frame, matched, score_col))
+            levels = scores.groupby(model).quantile(AT_SHARES).unstack()
+            levels = levels.reindex(index=range(len(names)), columns=AT_SHARES)
+            found |= {f"score_q{round(100 * q):02d}": levels[q].to_numpy() for q in AT_SHARES}
     values = np.column_stack(list(found.values()))
     return pd.DataFrame(
         {

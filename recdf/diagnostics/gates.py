@@ -555,8 +555,8 @@ def _decide(
     if word in judged:
         return UNDECIDED, judged[word]
     if word in (PASS, FAIL) and unbounded:
-        which = "bounds= declares them"
-        return UNDECIDED, f"the metric has no bounds: {word}, unless {_turned(row)}; {which}"
+        said = f"the metric has no bounds: {word}, unless {_turned(row)}; bounds= declares them"
+        return UNDECIDED, said
     if word in (PASS, FAIL) and row["holds_for"]:
         reason = "; ".join(filter(None, [reason, f"holds for {row['holds_for']}"]))
     if effect == UNDECIDED and not reason:

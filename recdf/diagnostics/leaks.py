@@ -21,7 +21,7 @@ from ..logs.times import read_times
 from ..matching.lists import Matched
 from ..metrics.call import Call
 from ..metrics.compute import mean
-from ..stats.numbers import Floats
+from ..stats.numbers import Floats, Integers, Mask
 from ..tables.findings import row_names
 from .levels import true_rows, with_ranks
 
@@ -106,7 +106,7 @@ class Question(NamedTuple):
     def keys(self) -> list[str]:
         return self.call.options.list_key
 
-    def rows_by(self, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    def rows_by(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """Return the rows of each `by` value, by its text: "" without `by`."""
         code, labels = groups_of(frame, as_columns(self.call.options.by))
         return {name: code == place for place, name in enumerate(row_names(labels))}
@@ -189,11 +189,11 @@ class UserItemPairs:
         self.n_items, self.n_popular = len(history), (popularity > 0).sum()
         self.fair = distinct(self.of("train")[~leaked]) if "train" in frames else place[:0]
 
-    def of(self, role: str) -> np.ndarray:
+    def of(self, role: str) -> Integers:
         """One number for the user and the item of each row."""
         return self.users[role] * self.n_items + self.items[role]
 
-    def popular_lists(self, matched: Matched, frame_row: np.ndarray) -> Matched:
+    def popular_lists(self, matched: Matched, frame_row: Integers) -> Matched:
         """Return lists of the most popular items of train, less those that the user has there.
 
         Rows of train that are leaks count for neither. The rank of a relevant item
@@ -242,7 +242,7 @@ def clock_of(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dic
 
 
 # The frame of a finding, its rows, and the rows that it could be about.
-Mark = tuple[str, np.ndarray, np.ndarray]
+Mark = tuple[str, Mask, Mask]
 
 
 def rows_of_findings(

@@ -27,7 +27,7 @@ from ..metrics.compute import compute, mean, per_user_frame, settle_undefined
 from ..metrics.metric import Metric
 from ..metrics.record import Request
 from ..metrics.strings import parse
-from ..stats.numbers import Floats
+from ..stats.numbers import Floats, Integers, Mask
 from ..tables.cells import AnyFrame
 
 # ------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def levels_table(
     call: Call,
     found: Mapping[str, Floats],
     errors: Mapping[str, float] | None = None,
-    **lengths: np.ndarray,
+    **lengths: Integers,
 ) -> Levels:
     """Return the means of the levels of each list by `by` value, where chance was simulated with
     their standard `errors`. The table of each list has the `lengths` too."""
@@ -127,8 +127,8 @@ def levels_table(
 
 
 def true_rows(
-    matched: Matched, lists: np.ndarray, keep: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+    matched: Matched, lists: Integers, keep: Mask | None = None
+) -> tuple[Integers, Integers]:
     """Return the rows of `true` of some lists, or those that are to be kept: places in `lists`, and
     places of rows."""
     start = np.append(matched.true_lists.start, matched.true_lists.start[-1])
@@ -141,12 +141,12 @@ def true_rows(
 
 def with_ranks(
     matched: Matched,
-    lists: np.ndarray,
-    n_pred: np.ndarray,
-    of: np.ndarray,
-    row: np.ndarray,
-    rank: np.ndarray,
-    number: np.ndarray | None = None,
+    lists: Integers,
+    n_pred: Integers,
+    of: Integers,
+    row: Integers,
+    rank: Integers,
+    number: Floats | None = None,
 ) -> Matched:
     """Return some lists of these lengths with rows of `true` at given ranks; `of` is the place in
     `lists` of each row.
@@ -279,12 +279,12 @@ OF_FIRST_HIT = {
 
 def _at_every_rank(
     matched: Matched,
-    lists: np.ndarray,
+    lists: Integers,
     request: Request,
     call: Call,
     n: Floats,
     r: Floats,
-    inside: np.ndarray,
+    inside: Mask,
 ) -> Floats:
     """Return the expectation of a sum over hits for some lists; `n` and `r` are their (relevant)
     candidates."""
@@ -317,7 +317,7 @@ def _of_first_hit(n: Floats, r: Floats, k: int, value: Callable[[int], float]) -
     return total
 
 
-def _drawn_ranks(rng: np.random.Generator, of: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _drawn_ranks(rng: np.random.Generator, of: Integers, n: Integers) -> Integers:
     """Draw different ranks up to `n` for the items of each list; `of` is the list of each item, `n`
     by list.
 
@@ -337,12 +337,12 @@ def _drawn_ranks(rng: np.random.Generator, of: np.ndarray, n: np.ndarray) -> np.
 
 def _simulated(
     matched: Matched,
-    lists: np.ndarray,
+    lists: Integers,
     weight: Floats,
     requests: Sequence[Request],
     call: Call,
-    n: np.ndarray,
-    inside: np.ndarray,
+    n: Integers,
+    inside: Mask,
     seed: int,
 ) -> tuple[dict[str, Floats], dict[str, float]]:
     """Return the mean over random orders of each list, and the standard error of their weighted

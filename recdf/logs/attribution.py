@@ -126,13 +126,12 @@ def find_candidates(
     late = (high == start) & (end > start)
     if window is not None:
         low = bisect(time, start, high, _minus(events.time, window), right=False)
-    if skew > 0:
-        next_one = np.flatnonzero(late)
-        soon = next_one[_minus(time[high[next_one]], skew) <= events.time[next_one]]
-        late[soon] = False
-        # The impressions with the time of the next one are candidates too, of which the rule
-        # chooses as always.
-        high[soon] = bisect(time, high[soon], end[soon], time[high[soon]], right=True)
+    next_one = np.flatnonzero(late)
+    soon = next_one[_minus(time[high[next_one]], skew) <= events.time[next_one]]
+    late[soon] = False
+    # The impressions with the time of the next one are candidates too, of which the rule chooses as
+    # always.
+    high[soon] = bisect(time, high[soon], end[soon], time[high[soon]], right=True)
     outcome = np.full(len(low), OUTSIDE_WINDOW, np.int8)
     outcome[late] = BEFORE_IMPRESSION
     outcome[end == start] = NEVER_SHOWN

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import check_kinds, encode, first_rows
-from ..inputs.frames import as_frame, column, read_numbers, read_values
+from ..inputs.frames import as_frame, column, float_column, read_numbers, read_values
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from ..inputs.sorting import dense_codes, distinct, stable_order
@@ -277,7 +277,7 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> Floats | None:
     if rules.clicked_col is None:
         return None
     name = rules.clicked_col
-    clicks = read_numbers(column(frame, name, "log"), f"log[{name!r}]").astype(float)
+    clicks = float_column(frame, name, "log")
     bad = ~np.isfinite(clicks) | (clicks < 0) | (clicks > np.floor(clicks))
     if bad.any():
         raise DataError(

@@ -18,7 +18,7 @@ from ..errors import (
     closest,
     warn_user,
 )
-from ..inputs.constraints import a_number, check_record, check_value
+from ..inputs.constraints import a_number, check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import OneRecord, column
 from ..inputs.options import Options, as_columns
@@ -424,7 +424,6 @@ def attribute(frames: Mapping[str, Any], rules: Rules) -> Impressions:
 
 
 def _check_rules(rules: Rules, events: Collection[str]) -> None:
-    check_record(rules)
     if rules.clicked_col is not None and "clicks" in events:
         raise OptionError(
             "clicked_col and clicks both say what was clicked, and a click would count twice; pass "

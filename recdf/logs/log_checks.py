@@ -17,7 +17,7 @@ from ..errors import ColumnError, DataError, OptionError, RecdfError
 from ..inputs.codes import first_rows
 from ..inputs.constraints import NATURAL, check_value
 from ..inputs.door import takes_options
-from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.frames import as_frame, column, float_column
 from ..inputs.options import Options
 from ..inputs.sorting import dense_codes, distinct
 from ..publishing import read_bytes
@@ -396,7 +396,7 @@ def _odd_propensities(
 ) -> Iterator[OddRow]:
     """Yield invalid propensities, and a mean of their inverses that differs from the number of
     actions."""
-    given = read_numbers(column(log.frame, name, "log"), f"log[{name!r}]").astype(float)
+    given = float_column(log.frame, name, "log")
     bad = ~((given > 0) & (given <= 1))
     what = "propensities outside (0, 1]"
     some = given[bad][:5].tolist()

@@ -26,7 +26,7 @@ from ..errors import (
     kind_of,
 )
 from ..inputs.codes import Codes, encode_keys, group_codes, known_ids, rank_keys, split
-from ..inputs.frames import as_frame, column, read_numbers, read_values
+from ..inputs.frames import as_frame, column, float_column, read_values
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..judge.per_user_columns import by_columns
@@ -109,7 +109,7 @@ def read_probabilities(
 ) -> Floats:
     """A column of probabilities in [0, 1], or from `least` to 1 unless `zero`."""
     where = f"{role}[{name!r}]"
-    values = read_numbers(column(frame, name, role), where).astype(float, copy=False)
+    values = float_column(frame, name, role)
     with np.errstate(invalid="ignore"):
         low = values.min()
         high = values.max()
@@ -144,12 +144,11 @@ def log_key_codes(
 ) -> Keys:
     """Codes of a key of one or more columns; with `ordered` they are in the order of the ids."""
     for name in names:
-        if name not in frame.columns:
-            try:
-                column(frame, name, "log", suggest=())
-            except ColumnError as error:
-                given = names[0] if len(names) == 1 else names
-                raise error.within(after=f" (⟦{argument}={given!r}⟧; {hint})") from None
+        try:
+            column(frame, name, "log", suggest=())
+        except ColumnError as error:
+            given = names[0] if len(names) == 1 else names
+            raise error.within(after=f" (⟦{argument}={given!r}⟧; {hint})") from None
     ids = [known_ids(frame, "log", name, f"; drop these rows, or {hint}") for name in names]
     if ordered:
         (codes,), n = rank_keys([one] for one in ids)
