@@ -65,6 +65,8 @@ def to_table(frame: DataFrame) -> pa.Table:
             codes = column.cat.codes.to_numpy()
             values = _column_to_arrow(Series(categories), name, dtype)
             columns[name] = values.take(pa.array(codes, mask=codes < 0))
+        if _always_kept(dtype):
+            continue
         try:
             pd.api.types.pandas_dtype(str(dtype))
             pa.Array.from_pandas(empty[name])
@@ -72,6 +74,14 @@ def to_table(frame: DataFrame) -> pa.Table:
             empty[name] = empty[name].astype(object)  # pandas could not read this back
     schema = pa.Schema.from_pandas(DataFrame(empty), preserve_index=False)
     return pa.table(columns).replace_schema_metadata(schema.metadata)
+
+
+def _always_kept(dtype: Any) -> bool:
+    """Whether parquet and pandas give back each column of this dtype as it was: numbers and
+    strings."""
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "biuf"
+    return isinstance(dtype, pd.StringDtype | pd.Int64Dtype)
 
 
 def _column_to_arrow(column: Series, name: Any, dtype: Any) -> Any:
@@ -125,9 +135,9 @@ def refuse_lossy(
     known = read_categories(categories)
     for name, column in frame.items():
         dtype: Any = column.dtype
-        if isinstance(dtype, pd.StringDtype) or (
+        if _always_kept(dtype) or (
             isinstance(dtype, np.dtype)
-            and (dtype.kind in "iuf" or pd.api.types.infer_dtype(column, skipna=False) == "string")
+            and pd.api.types.infer_dtype(column, skipna=False) == "string"
         ):
             continue
         try:

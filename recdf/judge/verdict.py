@@ -131,11 +131,12 @@ def with_known_codes(table: pd.DataFrame, role: str) -> pd.DataFrame:
     of an empty text, becomes one, and in other dtypes than those of numpy NaN. What is no code of a
     comparison raises."""
     found: dict[str, Any] = {}
-    for name, column in table.items():
-        null = column.isna()
-        if null.any() and (null.all() or pd.api.types.is_any_real_numeric_dtype(column.dtype)):
-            found[str(name)] = column.to_numpy(np.float64, na_value=np.nan)
-    for name in table.columns.intersection(VERDICT_COLUMNS[:3], sort=False):
+    nulls = table.isna().to_numpy()
+    for place in np.flatnonzero(nulls.any(axis=0)).tolist():
+        column = table.iloc[:, place]
+        if nulls[:, place].all() or pd.api.types.is_any_real_numeric_dtype(column.dtype):
+            found[str(column.name)] = column.to_numpy(np.float64, na_value=np.nan)
+    for name in [one for one in VERDICT_COLUMNS[:3] if one in table]:
         known = CAUTIONS if name != "effect" else {*EFFECTS["models"], *EFFECTS["labels"]}
         found[name] = [
             "" if not isinstance(cell, Collection) and pd.isna(cell) else cell
@@ -277,9 +278,9 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         said = sentence(kind, effect, withheld, remarks, row)
         found.append((effect, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4
-    for name in table.columns.intersection(VERDICT_COLUMNS):  # they stand last
-        table.pop(name)
     for name, values in zip(VERDICT_COLUMNS, of_columns, strict=True):
+        if name in table:  # they stand last
+            del table[name]
         table[name] = pd.Series(values, table.index, dtype=str)
 
 

@@ -201,8 +201,10 @@ def _log_mean_bets(n: int) -> Floats:
 
 def _medians(values: Floats, group: np.ndarray) -> Floats:
     """Return the median of the group of every value."""
-    found = [np.median(values[group == one]) for one in range(group.max() + 1)]
-    return np.array(found)[group]
+    in_order = values[np.lexsort((values, group))]
+    size = np.bincount(group)
+    first = np.cumsum(size) - size
+    return ((in_order[first + (size - 1) // 2] + in_order[first + size // 2]) / 2)[group]
 
 
 def _weighted_means(values: Floats, group: np.ndarray, weight: Floats) -> Floats:

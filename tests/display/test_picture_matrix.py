@@ -162,7 +162,7 @@ def texts(figure):
 def assert_legible(figure, scale=1.0):
     """Texts lie apart, inside of the picture, large enough, in another colour than what is behind
     them."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     found = texts(figure)
     boxes = np.array([text.get_window_extent().extents for text in found])
     edge = np.array([*figure.bbox.extents])

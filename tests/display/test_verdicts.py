@@ -10,6 +10,7 @@ from .planted_kinds import try_kind
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", few(range(12), 2))
+@pytest.mark.usefixtures("without_pictures")
 def test_the_page_says_what_its_tables_say(seed, tmp_path):
     try_one(seed, tmp_path)
 
