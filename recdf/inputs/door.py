@@ -62,7 +62,7 @@ class NamedFiles(NamedTuple):
 # Arguments that are tables of users or of their days, and which of their columns are read from an
 # engine.
 TABLES_OF_USERS = ("per_user", "assignment", "rows")
-EngineColumns = Literal["named", "named and ids", "by user"]
+EngineColumns = Literal["named", "named and ids", "by user", "rows by user"]
 
 ARRAYS = (np.ndarray, pd.Index, pd.Series)
 
@@ -184,7 +184,7 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
 
 
 def _in_memory(
-    given: Mapping[str, Any], with_ids: bool
+    given: Mapping[str, Any], columns: EngineColumns
 ) -> tuple[dict[str, Any], dict[str, DataFrame]]:
     """Return the tables of users that are frames of Spark or Dask or paths of files in memory: the
     columns that the arguments name, and if they are asked for, those that may be ids. Return also
@@ -192,6 +192,7 @@ def _in_memory(
 
     `given` has the defaults too.
     """
+    with_ids = columns in ("named and ids", "rows by user")
     heads: dict[str, DataFrame] = {}
     texts = _texts([one for name, one in given.items() if name not in TABLES_OF_USERS])
     texts |= {"user_id", "n_true", "n_rows", "weight"}
@@ -206,7 +207,8 @@ def _in_memory(
 
         return needed_frame(given[name], name, functools.partial(needed, name))
 
-    elsewhere = [name for name in TABLES_OF_USERS if is_elsewhere(given.get(name))]
+    tables = [name for name in TABLES_OF_USERS if (name, columns) != ("rows", "rows by user")]
+    elsewhere = [name for name in tables if is_elsewhere(given.get(name))]
     return {name: read(name) for name in elsewhere}, heads
 
 
@@ -346,7 +348,8 @@ def takes_options(
 
     A function of per-user tables or of logs takes from `options=` those of the arguments `names`
     that are not given; `engines` says which columns of frames of Spark or Dask come into memory,
-    or that the function itself deals them "by user"; without it such frames are refused. A function
+    or that the function itself deals them, or only the `rows`, "by user"; without it such frames
+    are refused. A function
     without `names` takes all shared options as `**options`, which its signature and help show.
     There, `every_number` says that it looks at all columns of numbers, `more` are other arguments
     that it takes so, with their types, and `texts` stand where its docstring has their names.
@@ -364,7 +367,7 @@ def takes_options(
             # A bucket cannot have all rows of its users and all of its clusters.
             if engines is None or (engines == "by user" and not given.get("cluster")):
                 return function(**given)
-            read, heads = _in_memory(defaults | given, with_ids=engines == "named and ids")
+            read, heads = _in_memory(defaults | given, engines)
             try:
                 return function(**given | read)
             except ColumnError:

@@ -151,12 +151,18 @@ def is_elsewhere(data: Any) -> bool:
 
 
 def by_user(
-    work: Callable[..., Any], keys: Sequence[str], columns: Sequence[str], **tables: Any
+    work: Callable[..., Any],
+    keys: Sequence[str],
+    columns: Sequence[str],
+    *,
+    with_ids: bool = False,
+    **tables: Any,
 ) -> list[Any]:
     """Return what `work` makes of frames in memory, or of each bucket of the users of tables that
-    are elsewhere: of the columns of the key and of these columns."""
+    are elsewhere: of the columns of the key, of these columns, and of those that may be ids if they
+    are asked for."""
     if any(map(is_elsewhere, tables.values())):
-        return DEALERS[0](work, keys, columns, tables)
+        return DEALERS[0](work, keys, columns, tables, with_ids)
     return [work(**tables)]
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pandas import DataFrame
@@ -125,7 +126,11 @@ class InBuckets:
         """Return what the work makes of each bucket, in their order, and how many rows the first
         frame has."""
         outcomes = self.engine.collect(self.tables(work, OF_BUCKET, as_cell=True))
-        found = [pickle.loads(cell) for cell in outcomes.sort_by("bucket")["made"].to_pylist()]
+        cells = outcomes["made"]
+        order = np.argsort(outcomes["bucket"].to_numpy()).tolist()
+        found = [
+            pickle.loads(cells[i].as_buffer()) for i in order
+        ]  # without a copy of what is large
         for one in found:
             if isinstance(one, Failure):
                 raise told(one, self.n_buckets, "users")

@@ -34,10 +34,14 @@ KEPT_BYTES = 2**28
 
 
 def made_by_user(
-    work: Callable[..., Any], keys: Sequence[str], columns: Sequence[str], tables: Mapping[str, Any]
+    work: Callable[..., Any],
+    keys: Sequence[str],
+    columns: Sequence[str],
+    tables: Mapping[str, Any],
+    with_ids: bool = False,
 ) -> list[Any]:
     """Return what the work makes of the tables of each bucket of users; of none where there are no
-    rows."""
+    rows. It gets the columns of the key, these columns, and those that may be ids if asked for."""
     names = {*keys, *columns}
     kind = next(filter(None, map(engine_of, tables.values())), None)
     own: dict[str, Any] = {}
@@ -59,6 +63,10 @@ def made_by_user(
             engine = stack.enter_context(frames_of(own, {"user_col": keys}))
             engine, _, n_buckets = watched(engine, own, None)
         known = {role: plain_schema(engine.schema(one)) for role, one in own.items()}
+        if with_ids:
+            names |= {
+                field.name for one in known.values() for field in one if may_be_id(field.type)
+            }
         empty = {role: pd.DataFrame(columns=one.names) for role, one in known.items()}
         nothing = work(**empty, **{role: one.iloc[:0] for role, one in others.items()})
         schemas = {}
@@ -78,6 +86,12 @@ def made_by_user(
         }
         made, _ = InBuckets(engine, own | in_memory, packings).made(partial(on_frames, work))
     return made or [nothing]
+
+
+def may_be_id(kind: pa.DataType) -> bool:
+    """Whether a column of this type may tell users, or groups of them, apart."""
+    no_ids = pa.types.is_floating, pa.types.is_boolean, pa.types.is_timestamp
+    return not any(of(kind) for of in no_ids)
 
 
 def _those_of(names: Collection[str], frame: pd.DataFrame) -> list[str]:

@@ -347,5 +347,7 @@ def test_a_folder_without_a_value_is_null(tmp_path):
 
 def test_a_file_of_users_that_is_not_parquet_is_named(tmp_path):
     (tmp_path / "users.csv").write_text("user_id,variant,m\n1,A,2\n")
-    with pytest.raises(rd.DataError, match=r"rows: .*users.csv cannot be read as parquet: "):
-        rd.experiments.effect_over_time(tmp_path, "m", control="A", time_col="day")
+    with pytest.raises(rd.DataError, match=r"rows: .* cannot be read as parquet: .*users.csv"):
+        rd.experiments.effect_over_time(
+            tmp_path, "m", control="A", time_col="day", exposure_col=None
+        )

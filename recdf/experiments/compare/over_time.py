@@ -78,6 +78,7 @@ from .user_periods import (
     each_period,
     read_people,
     read_periods,
+    rows_in_memory,
 )
 from .variants import decide
 
@@ -255,7 +256,7 @@ def trend_table(
     return table[[*TREND_COLUMNS]].rename(columns=TREND_COLUMNS)
 
 
-@takes_options("user_col", engines="named and ids")
+@takes_options("user_col", engines="rows by user")
 def effect_over_time(
     rows: Any,
     metrics: NamedMetrics,
@@ -439,7 +440,11 @@ def effect_over_time(
             '⟦kind="since_exposure"⟧ counts days since the exposure; name its column in '
             "⟦+exposure_col=⟧"
         )
-    rows = named_frame("rows", rows)
+    keys, strata_cols, clusters = map(as_columns, (user_col, strata, cluster))
+    labels = [variant_col, *clusters, *strata_cols]
+    times = time_col, exposure_col
+    given = None if assignment is None else named_frame("assignment", assignment)
+    rows, counts = rows_in_memory(rows, given, metrics, keys, labels, times, kind)
     specs = metric_specs(metrics, rows, "rows")
     cumulative = kind == "cumulative"
     if sequential_n is not None and not cumulative:
@@ -448,15 +453,8 @@ def effect_over_time(
         )
     values = _values_of_users(rows, specs, how, missing, smaller_is_better, larger_is_better)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
-    role = "rows"
-    given = None
-    if assignment is not None:
-        role = "assignment"
-        given = named_frame("assignment", assignment)
-    keys, strata_cols, clusters = map(as_columns, (user_col, strata, cluster))
-    labels = [*clusters, *strata_cols]
-    times = (time_col, exposure_col)
-    people = read_people(rows, given, keys, variant_col, labels, *times, multi_variant)
+    role = "rows" if given is None else "assignment"
+    people = read_people(rows, counts, given, keys, labels, *times, multi_variant)
     read = [
         PeriodMetric(metric, *values[metric.name])
         for metric in read_metrics(rows, specs, {}, nan, "rows")

@@ -8,16 +8,18 @@ what lasts is kept from one to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ...errors import DataError
+from ...inputs.frames import by_user, is_elsewhere
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
-from ...judge.choices import RaiseOrDrop, TwoPlaces, as_columns
+from ...judge.choices import NamedMetrics, RaiseOrDrop, TwoPlaces, as_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -26,6 +28,9 @@ from ...judge.per_user_columns import (
     first_rows,
     group_codes,
     key_codes,
+    metric_specs,
+    metric_values,
+    named_frame,
     require,
     split,
 )
@@ -43,7 +48,7 @@ AbsentUsers = Literal["zero", "drop"]
 
 class People(NamedTuple):
     """The users, a row of `frame` each; `of_row` is the user of every row, −1 of one that does not
-    count.
+    count, and `counts` how many rows it stands for.
 
     Times are instants; `zone` is the time zone of the days.
     """
@@ -56,6 +61,7 @@ class People(NamedTuple):
     exposed: Times | None
     zone: Any
     n_in_both: int
+    counts: Floats
 
     def with_columns_of(self, rows: pd.DataFrame, skip: Sequence[str | None]) -> pd.DataFrame:
         """The users with the other columns of their first rows; null of users without a row."""
@@ -83,19 +89,128 @@ class Periods(NamedTuple):
     stop: Codes
 
 
+# How many rows one of them stands for, where they were added up by user and day.
+_COUNT = "\1rows"
+
+
+def rows_in_memory(
+    rows: Any,
+    assignment: pd.DataFrame | None,
+    metrics: NamedMetrics,
+    keys: list[str],
+    labels: list[str],
+    times: tuple[str, str | None],
+    kind: PeriodKind,
+) -> tuple[pd.DataFrame, Floats]:
+    """Return the rows, and how many each stands for: those of a frame as they are, and those of
+    files or an engine added up by user and day where they are."""
+    if is_elsewhere(rows):
+        pairs = metrics.values() if isinstance(metrics, Mapping) else as_columns(metrics)
+        columns = [name for pair in pairs for name in as_columns(pair)]
+        columns += [*labels, *times]
+        tables = {"rows": rows} if assignment is None else {"rows": rows, "assignment": assignment}
+        given: dict[str, Any] = {
+            "metrics": metrics,
+            "keys": keys,
+            "labels": labels,
+            "times": times,
+            "kind": kind,
+        }
+        work = partial(_days_of_users, **given)
+        rows = pd.concat(by_user(work, keys, columns, with_ids=True, **tables), ignore_index=True)
+    rows = named_frame("rows", rows)
+    if _COUNT not in rows:
+        return rows, np.ones(len(rows))
+    return rows.drop(columns=_COUNT), rows[_COUNT].to_numpy(np.float64)
+
+
+def _days_of_users(
+    rows: pd.DataFrame,
+    assignment: pd.DataFrame | None = None,
+    *,
+    metrics: NamedMetrics,
+    keys: list[str],
+    labels: list[str],
+    times: tuple[str, str | None],
+    kind: PeriodKind,
+) -> pd.DataFrame:
+    """Add up the rows of a user on one day of the calendar, or since the exposure, that have the
+    same labels and whose metrics are known.
+
+    The latest time stays. Two kinds of rows stay alone: that of the earliest exposure, and the
+    first one that has another id than the first row of the user. Of ids it only matters whether
+    they differ.
+    """
+    time_col, exposure_col = times
+    role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
+    specs = metric_specs(metrics, rows, "rows")
+    require(rows, "rows", [*keys, time_col])
+    require(given, role, [*keys, *labels, *as_columns(exposure_col)])
+    used = {*keys, *labels, time_col, exposure_col}
+    pairs = [*specs.values()]
+    if rows.empty or used.intersection(*pairs):
+        return rows.assign(**{_COUNT: 1})
+    values = {name: metric_values(rows, "rows", name) for pair in pairs for name in pair if name}
+    tables = [("rows", rows), ("assignment", given)][: 1 if assignment is None else 2]
+    (user, *others), n = key_codes(tables, keys)
+    of_rows, instants = comparable_times(rows, "rows", time_col)
+    zone = zone_of(rows, time_col)
+    days: Any = days_of(instants, zone)
+    apart: list[Any] = [user, whole_days(instants, zone)]
+    alone = np.zeros(len(rows), bool)
+    if exposure_col is not None and given[exposure_col].notna().any():
+        known = np.flatnonzero(given[exposure_col].notna())
+        of_exposures, exposed = comparable_times(given.iloc[known], role, exposure_col)
+        if of_rows != of_exposures:
+            return rows.assign(**{_COUNT: 1})  # which is refused later
+        order = np.argsort(exposed, kind="stable")
+        exposed = exposed[order]
+        people, first = np.unique([user, *others][-1][known[order]], return_index=True)
+        begin = np.full(n, exposed[-1])
+        begin[people] = exposed[first]
+        begin = begin[user]
+        apart.append(instants < begin)
+        days = days_between(begin, instants, zone) if kind == "since_exposure" else days
+        if assignment is None:
+            alone[known[order[first]]] = True
+    apart += [days, *(pd.factorize(rows[name])[0] for name in labels if name in rows)]
+    first_row = first_rows(user, n)[user]
+    for name in [one for one in rows if one not in used and one not in values]:
+        code = pd.factorize(rows[name])[0]
+        differs = np.flatnonzero(code != code[first_row])
+        alone[differs[np.unique(user[differs], return_index=True)[1]]] = True
+    apart.append(np.where(alone, np.arange(1, len(rows) + 1), 0))
+    apart += map(np.isnan, values.values())
+    for num, den in pairs:
+        if den is not None:  # less than 0 is refused later, and a null over 0 is not missing
+            apart += [values[den] < 0, np.isnan(values[num]) & (values[den] == 0)]
+    frame = pd.DataFrame(dict(enumerate(apart)))
+    group = frame.groupby([*frame], sort=False).ngroup().to_numpy()
+    counts = np.bincount(group)
+    latest = np.lexsort([instants, group])[np.cumsum(counts) - 1]
+    start = first_rows(group, len(counts))
+    found = rows.iloc[start].reset_index(drop=True)
+    found[time_col] = rows[time_col].iloc[latest].reset_index(drop=True)
+    for name, one in values.items():
+        sums = exact_sums(np.nan_to_num(one), group, len(counts))
+        found[name] = np.where(np.isnan(one[start]), np.nan, sums)
+    return found.assign(**{_COUNT: counts})
+
+
 def read_people(
     rows: pd.DataFrame,
+    counts: Floats,
     assignment: pd.DataFrame | None,
     keys: list[str],
-    variant_col: str,
     labels_of: list[str],
     time_col: str,
     exposure_col: str | None,
     multi_variant: RaiseOrDrop,
 ) -> People:
     """Match the rows to users, each with the variant and the earliest exposure that the assignment
-    or the rows name."""
-    fixed = list(dict.fromkeys([*keys, variant_col, *labels_of, *as_columns(exposure_col)]))
+    or the rows name. The first of the columns of labels has the variants."""
+    variant_col = labels_of[0]
+    fixed = list(dict.fromkeys([*keys, *labels_of, *as_columns(exposure_col)]))
     role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     require(rows, "rows", [*keys, time_col])
     require(given, role, fixed)
@@ -132,12 +247,11 @@ def read_people(
         of_row[exposure.early] = -1
         times = exposure.of_metric
         exposed = exposure.of_user[chosen]
-    zone = None
-    if times.dtype.kind == "M":
-        zone = pd.DatetimeIndex(pd.to_datetime(rows[time_col].head(1)).tolist()).tz
+    zone = zone_of(rows, time_col)
     first = first[chosen]
     own = given.iloc[first].reset_index(drop=True), variant[first], labels[variant_col]
-    return People(*own, of_row, times, exposed, zone, int(np.count_nonzero(users.several)))
+    n_in_both = int(np.count_nonzero(users.several))
+    return People(*own, of_row, times, exposed, zone, n_in_both, counts)
 
 
 def read_periods(people: People, kind: PeriodKind) -> Periods:
@@ -171,11 +285,9 @@ def _days_since_exposure(people: People) -> Periods:
     assert people.exposed is not None
     dated = people.times.dtype.kind == "M"
     one_day: Any = np.timedelta64(1, "D") if dated else 1.0
-    # Differences are taken by the clock of the zone, so that two midnights are a whole day apart
-    # when clocks change.
-    exposed, times = (_local_clock(one, people.zone) for one in (people.exposed, people.times))
+    exposed = _local_clock(people.exposed, people.zone)
     # Rows of whole days stand for all of their day, so that the last of them is complete.
-    whole = (times == (times.astype("datetime64[D]") if dated else np.floor(times))).all()
+    whole = whole_days(people.times, people.zone).all()
     last = people.times.max(keepdims=True)
     end = _local_clock(last, people.zone)[0] + one_day * int(whole)
     stop = np.maximum(np.floor((end - exposed) / one_day).astype(np.int64), 0)
@@ -185,7 +297,7 @@ def _days_since_exposure(people: People) -> Periods:
             "no user was observed for a whole day after the exposure; there is no period to compare"
         )
     # Where the clock was set back, it may show a time before the exposure.
-    day = np.clip(np.floor((times - exposed[people.of_row]) / one_day), 0, n)
+    day = days_between(people.exposed[people.of_row], people.times, people.zone).clip(0, n)
     labels = np.arange(n)
     rows = split(np.where(people.of_row < 0, n, day).astype(np.int64), n + 1)[:n]
     return Periods(labels, 1.0 * labels, rows, np.zeros(len(stop), np.int64), stop)
@@ -196,6 +308,29 @@ def days_of(times: Times, zone: Any) -> Codes:
     if times.dtype.kind != "M":
         return np.floor(times).astype(np.int64)
     return _local_clock(times, zone).astype("datetime64[D]").astype(np.int64)
+
+
+def days_between(exposed: Times, times: Times, zone: Any) -> Floats:
+    """Whole days from one time to another, by the clock of the zone, so that two midnights are a
+    whole day apart when clocks change."""
+    exposed, times = (_local_clock(one, zone) for one in (exposed, times))
+    one_day: Any = np.timedelta64(1, "D") if times.dtype.kind == "M" else 1.0
+    return np.asarray(np.floor((times - exposed) / one_day))
+
+
+def whole_days(times: Times, zone: Any) -> Mask:
+    """Which times are the beginning of a day."""
+    times = _local_clock(times, zone)
+    days = times.astype("datetime64[D]") if times.dtype.kind == "M" else np.floor(times)
+    return np.asarray(times == days)
+
+
+def zone_of(rows: pd.DataFrame, time_col: str) -> Any:
+    """The time zone of a column of times, if it has one."""
+    first = rows[time_col].head(1)
+    if pd.api.types.is_numeric_dtype(first.dtype):
+        return None
+    return pd.DatetimeIndex(pd.to_datetime(first).tolist()).tz
 
 
 def _local_clock(times: Times, zone: Any) -> Times:
@@ -212,16 +347,15 @@ class PeriodMetric(NamedTuple):
     value: UserValue
     absent: bool
 
-    @property
-    def columns(self) -> list[Floats]:
-        """What is summed for each user: the values, and the denominators of a ratio, or which
+    def columns(self, counts: Floats) -> list[Floats]:
+        """What is summed for each user: the values, and the denominators of a ratio, or how many
         values are known where some are not."""
         known, (num, den, _) = self.of_rows.defined, self.of_rows.sample
         columns = [num] if den is None else [num, den]
         if known is None:
             return columns
         whole = [np.where(known, values, 0.0) for values in columns]
-        return whole if den is not None else [*whole, known.astype(np.float64)]
+        return whole if den is not None else [*whole, known * counts]
 
     def of_users(self, n_rows: Floats, num: Floats, other: Floats | None = None) -> MetricRows:
         """One value per user from its sums; null are users whose rows are all null, or who have
@@ -243,7 +377,7 @@ def each_period(
     """Yield the metrics of every period by itself, and as they are compared: the same, or of all
     periods so far."""
     n = len(people.frame)
-    columns = [metric.columns for metric in metrics]
+    columns = [metric.columns(people.counts) for metric in metrics]
     ends = np.cumsum([len(one) for one in columns])[:-1]
 
     def of_users(n_rows: Floats, sums: Floats) -> list[MetricRows]:
@@ -255,7 +389,7 @@ def each_period(
         user = people.of_row[rows]
         rows = rows[user >= 0]
         user = user[user >= 0]
-        n_rows = 1.0 * np.bincount(user, minlength=n)
+        n_rows = 1.0 * np.bincount(user, people.counts[rows], n)
         # One value per user needs no care about the order of its terms.
         exact = len(user) and n_rows.max() > 1
         sums = [
