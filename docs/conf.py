@@ -16,6 +16,7 @@ import tomllib
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.search.en import SearchEnglish
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
@@ -26,6 +27,9 @@ import draw_report  # noqa: E402 (after the path is set)
 
 import recdf as rd  # noqa: E402
 from recdf.inputs.options import OPTIONS  # noqa: E402
+
+# The index of the search asks for the stem of each word on each page, and computing it is slow.
+SearchEnglish.stem = functools.cache(SearchEnglish.stem)
 
 project = "recdf"
 author = "the recdf developers"

@@ -18,8 +18,15 @@ def by_hand(rows, users, kind, columns, how="sum"):
     """One number per user of every period, in plain Python: {period: {user: value or (num,
     den)}}."""
     who = {row["user_id"]: row for row in users.to_dict("records")}
+    one_day = pd.Timedelta("1D")
     events = [
-        row for row in rows.to_dict("records") if row["time"] >= who[row["user_id"]]["exposed"]
+        row
+        | {
+            "day": row["time"].date(),
+            "age": math.floor((row["time"] - who[row["user_id"]]["exposed"]) / one_day),
+        }
+        for row in rows.to_dict("records")
+        if row["time"] >= who[row["user_id"]]["exposed"]
     ]
     last = {}
     for row in rows.to_dict("records"):
@@ -27,7 +34,7 @@ def by_hand(rows, users, kind, columns, how="sum"):
         last[day] = max(last.get(day, row["time"]), row["time"])
     end = max(last.values())
     if kind == "since_exposure":
-        n = max(math.floor((end - one["exposed"]) / pd.Timedelta("1D")) for one in who.values())
+        n = max(math.floor((end - one["exposed"]) / one_day) for one in who.values())
         periods = list(range(n))
     else:
         periods = sorted(last)
@@ -38,21 +45,17 @@ def by_hand(rows, users, kind, columns, how="sum"):
         values = {}
         for user, one in who.items():
             if kind == "since_exposure":
-                if (end - one["exposed"]) / pd.Timedelta("1D") < period + 1:
+                if (end - one["exposed"]) / one_day < period + 1:
                     continue
-                of = [
-                    row
-                    for row in events_of[user]
-                    if math.floor((row["time"] - one["exposed"]) / pd.Timedelta("1D")) == period
-                ]
+                of = [row for row in events_of[user] if row["age"] == period]
             else:
                 if one["exposed"] > last[period]:
                     continue
-                so_far = [row for row in events_of[user] if row["time"].date() <= period]
+                so_far = [row for row in events_of[user] if row["day"] <= period]
                 of = (
                     so_far
                     if kind == "cumulative"
-                    else [row for row in so_far if row["time"].date() == period]
+                    else [row for row in so_far if row["day"] == period]
                 )
             sums = [math.fsum(row[column] for row in of) for column in columns]
             if how == "mean":

@@ -1,5 +1,6 @@
 """ope_estimate against exact cases, plain loops, and what must not change a number."""
 
+import functools
 import itertools
 import math
 
@@ -130,17 +131,24 @@ def test_rows_against_loops(seed, kept, cluster):
     units = units_of(log if kept else log.drop(columns="kept"))
     clusters = log["user_id"].tolist() if cluster else list(range(len(log)))
     options = {"cluster": cluster, "weight_col": kept, **Q}
-    asked = [(name, None) for name in ALL] + [
-        (name, clip) for name in CLIPPED for clip in (0.7, 3.0)
+    tables = [
+        rd.ope.estimate(log, estimators=names, clip=clip, **options)
+        for names, clip in ((ALL, None), (CLIPPED, [0.7, 3.0]))
     ]
-    for name, clip in asked:
-        row = one(log, name, clip=clip, **options)
+    assert [*map(len, tables)] == [len(ALL), 2 * len(CLIPPED)]
+    once = [1.0] * len(units)
+    logged = functools.cache(lambda times: logging_value(units, times))
+    for row in [row for table in tables for row in table.to_dict("records")]:
+        name, clip = row["estimator"], None if np.isnan(row["clip"]) else row["clip"]
+        found = functools.cache(
+            lambda times, name=name, clip=clip: value(units, name, clip, multiplicity=times)
+        )
 
-        def estimate(units, name=name, clip=clip, multiplicity=None):
-            return value(units, name, clip, multiplicity=multiplicity)
+        def estimate(_, multiplicity=once, found=found):
+            return found(tuple(multiplicity))
 
-        def lift(units, multiplicity=None):
-            return estimate(units, multiplicity=multiplicity) - logging_value(units, multiplicity)
+        def lift(_, multiplicity=once, found=found):
+            return found(tuple(multiplicity)) - logged(tuple(multiplicity))
 
         assert row["value"] == pytest.approx(estimate(units), rel=1e-12)
         assert row["se"] == pytest.approx(standard_error(estimate, units, clusters), rel=1e-7), (

@@ -18,6 +18,23 @@ def with_columns(seed=0):
     return true.assign(weight=true["user_id"] % 3 + 0.5), pred
 
 
+def results_of(evaluate):
+    """The result of an engine under some options, and its rows in memory. `evaluate` takes two
+    frames and options; each result is made once and compared in many ways."""
+    made = {}
+
+    def result_under(options):
+        if repr(options) not in made:
+            true, pred = with_columns()
+            if "by" in options:  # of an only model
+                pred = pred[pred["model"] == "svd"]
+            result = evaluate(true, pred, {"by": "model", **options})
+            made[repr(options)] = result, result.to_pandas()
+        return made[repr(options)]
+
+    return result_under
+
+
 SESSIONS = {"user_col": ["user_id", "session"]}
 # One user in five is in no segment, and there are so many amounts that they are cut into bands.
 PLACES = np.arange(60)
@@ -48,16 +65,15 @@ PAIRS = {
 }
 
 
-def assert_same_pairs(evaluated, name):
-    """`evaluated` evaluates two frames on an engine. Which units are the farthest is not told by
-    sums of units that do not weigh the same."""
+def assert_same_pairs(result_under, name):
+    """`result_under` is that of `results_of`. Which units are the farthest is not told by sums of
+    units that do not weigh the same."""
     options, asked = PAIRS[name]
     asked = {"details": True, **asked}
     if asked.get("missing") != "drop":  # a model without a hit has no first rank
         asked = {"metrics": ["ndcg@5", "recall@5", "mrr@1"], **asked}
-    result = evaluated(*with_columns(), {"by": "model", **options})
     (found, told), (expected, said) = (
-        warned(one.compare_models, **asked) for one in (result, result.to_pandas())
+        warned(one.compare_models, **asked) for one in result_under(options)
     )
     assert told == said
     assert bool(told) == (name == "segments")
@@ -90,14 +106,10 @@ BOARDS = {
 }
 
 
-def assert_same_board(evaluated, name):
+def assert_same_board(result_under, name):
     """The leaderboard of an engine's result is that of the same rows in memory."""
     options, asked = BOARDS[name]
-    true, pred = with_columns()
-    if "by" in options:
-        pred = pred[pred["model"] == "svd"]
-    result = evaluated(true, pred, {"by": "model", **options})
-    found, expected = rd.leaderboard(result, **asked), rd.leaderboard(result.to_pandas(), **asked)
+    found, expected = (rd.leaderboard(one, **asked) for one in result_under(options))
     pd.testing.assert_frame_equal(found.frame, expected.frame, rtol=1e-9, atol=1e-12)
     assert found.notes == expected.notes
     told, said = (
@@ -108,8 +120,8 @@ def assert_same_board(evaluated, name):
     assert bool(len(said)) == (name not in ("no tests", "an only model"))
 
 
-def assert_errors_of_boards(evaluated):
-    result = evaluated(*with_columns(), {"by": "model", **SESSIONS})
+def assert_errors_of_boards(result_under):
+    result, _ = result_under(SESSIONS)
     with pytest.raises(rd.OptionError, match=r"^fold= needs the rows of all"):
         rd.leaderboard(result, fold="session")
     with pytest.raises(rd.OptionError, match="several rows for 1 keys"):
@@ -118,8 +130,8 @@ def assert_errors_of_boards(evaluated):
         rd.leaderboard(result, segments=OF_USERS.astype({"user_id": "str"}))
 
 
-def assert_errors_of_pairs(evaluated):
-    result = evaluated(*with_columns(), {"by": "model", "users": "pred"})
+def assert_errors_of_pairs(result_under):
+    result, _ = result_under({"users": "pred"})
     alone = {"segments": OF_USERS.assign(country=None), "by": "country", "missing": "drop"}
     with (
         pytest.warns(rd.UnknownWarning, match="have no country"),

@@ -17,6 +17,7 @@ from partitions.pair_cases import (  # noqa: E402
     assert_errors_of_pairs,
     assert_same_board,
     assert_same_pairs,
+    results_of,
 )
 
 
@@ -27,25 +28,30 @@ def evaluated(true, pred, options):
     )
 
 
+@pytest.fixture(scope="module")
+def result_under():
+    return results_of(evaluated)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
-def test_models_are_compared_as_in_memory(name):
+def test_models_are_compared_as_in_memory(result_under, name):
     with dask.config.set(scheduler="synchronous"):
-        assert_same_pairs(evaluated, name)
+        assert_same_pairs(result_under, name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BOARDS)
-def test_a_leaderboard_is_that_of_memory(name):
+def test_a_leaderboard_is_that_of_memory(result_under, name):
     with dask.config.set(scheduler="synchronous"):
-        assert_same_board(evaluated, name)
+        assert_same_board(result_under, name)
 
 
 @pytest.mark.slow
-def test_errors_have_the_words_of_memory():
+def test_errors_have_the_words_of_memory(result_under):
     with dask.config.set(scheduler="synchronous"):
-        assert_errors_of_pairs(evaluated)
-        assert_errors_of_boards(evaluated)
+        assert_errors_of_pairs(result_under)
+        assert_errors_of_boards(result_under)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

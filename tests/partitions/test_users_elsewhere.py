@@ -51,13 +51,13 @@ PLACES = {"files": in_files, "Dask": in_dask}
 @pytest.mark.parametrize(
     ("kind", "place", "name"),
     few(
-        [
+        [  # each two of a kind, a place and a call meet
             (kind, place, name)
-            for kind in ("strings", "integers", "categories", "short")
-            for place in PLACES
-            for name in CALLS
+            for i, kind in enumerate(("strings", "integers", "categories", "short"))
+            for j, place in enumerate(PLACES)
+            for name in list(CALLS)[(i + j) % 2 :: 2]
         ],
-        [("strings", "files", "health by day"), ("strings", "Dask", "ratio")],
+        [("strings", "files", "health by time"), ("strings", "Dask", "ratio")],
     ),
 )
 def test_the_table_is_that_of_the_rows(kind, place, name, tmp_path, no_rows):

@@ -10,7 +10,12 @@ from partitions.moment_cases import (
     assert_same_moments,
     in_memory,
 )
-from partitions.pair_cases import assert_errors_of_pairs, assert_same_board, assert_same_pairs
+from partitions.pair_cases import (
+    assert_errors_of_pairs,
+    assert_same_board,
+    assert_same_pairs,
+    results_of,
+)
 from partitions.spark_frames import to_spark
 
 import recdf as rd
@@ -71,8 +76,9 @@ def test_models_are_compared_as_in_memory(spark, name):
             *given, ["ndcg", "recall", "mrr@1", "first_rank"], 5, partitions=3, **options
         )
 
-    assert_same_pairs(of_spark, name)
+    result_under = results_of(of_spark)
+    assert_same_pairs(result_under, name)
     if name == "folds":
-        assert_errors_of_pairs(of_spark)
+        assert_errors_of_pairs(result_under)
     else:
-        assert_same_board(of_spark, "several lists of a user")
+        assert_same_board(result_under, "several lists of a user")
