@@ -16,7 +16,7 @@ from ..evaluation.evaluate import evaluate
 from ..inputs.constraints import Features
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.door import takes_options
-from ..inputs.options import CallArguments, Options
+from ..inputs.options import CallArguments, Options, as_columns
 from ..matching.lists import Matched
 from ..matching.side_tables.sides import as_frames
 from ..metrics.call import Call
@@ -113,7 +113,9 @@ def compare_conventions(
     }
     call = Call.from_arguments(compare_conventions, {**options, **sides})  # checks names and values
     sides = as_frames(call.given, call.options)  # each convention reads them
-    records = [record for like in conventions if (record := find_convention(like)) is not None]
+    records = [
+        record for like in as_columns(conventions) if (record := find_convention(like)) is not None
+    ]
     if not records:
         raise OptionError("conventions is empty; name at least one")
     requests = parse(metrics, k, call.options)

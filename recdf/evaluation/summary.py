@@ -18,7 +18,7 @@ from pandas import DataFrame
 from ..errors import ColumnError, DataError, OptionError, kind_of
 from ..inputs.constraints import (
     SHARE,
-    Positive,
+    Repetitions,
     a_number,
     check_record,
     check_value,
@@ -78,7 +78,7 @@ class ListReduction:
     weight_by: WeightBy | None
     base: DataFrame | None
     alpha: Annotated[float, a_number(0)]
-    n_resamples: Positive
+    n_resamples: Repetitions
     seed: Annotated[int, a_number(0, whole=True)]
 
     def __post_init__(self) -> None:

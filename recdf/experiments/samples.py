@@ -18,7 +18,7 @@ from ..inputs.constraints import (
     SHARE,
     AtLeast2,
     Natural,
-    Positive,
+    Repetitions,
     Share,
     check_record,
     check_value,
@@ -94,7 +94,7 @@ class Settings:
     correction: Correction = "holm"
     family: Columns | None = None
     primary: Sequence[str] = ()
-    n_resamples: Positive = 2000
+    n_resamples: Repetitions = 2000
     seed: Natural = 0
     sequential_n: AtLeast2 | None = None
     relative: Relative = "fieller"

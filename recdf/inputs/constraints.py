@@ -213,6 +213,10 @@ Share = Annotated[float, SHARE]
 Positive = Annotated[int, POSITIVE]
 Natural = Annotated[int, NATURAL]
 AtLeast2 = Annotated[int, a_number(2, whole=True)]
+# Of random repetitions, whose results are kept: more would not fit into memory.
+MOST_REPETITIONS = 10**7
+Repetitions = Annotated[int, a_number(1, most=MOST_REPETITIONS, whole=True)]
+SeveralRepetitions = Annotated[int, a_number(2, most=MOST_REPETITIONS, whole=True)]
 Above0 = Annotated[float, a_number(above=0)]
 
 

@@ -19,7 +19,7 @@ from ..errors import (
     UnknownWarning,
     warn_user,
 )
-from ..inputs.constraints import Constraint, a_number, check_value
+from ..inputs.constraints import COLUMN_KINDS, Constraint, a_number, check_value
 from ..inputs.options import Options, as_columns, check_shared
 from ..inputs.true_and_pred import BrokenRows, argument_of
 from ..matching.lists import Matched
@@ -386,7 +386,9 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
     own columns."""
     if carry is None:
         return {}
-    carry = carry if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
+    if not isinstance(carry, Mapping):
+        names = COLUMN_KINDS[Sequence[str]].check("carry", as_columns(carry))
+        carry = dict.fromkeys(names, "constant")
     rules: dict[str, CarryRule] = dict(carry)
     for name, rule in rules.items():
         check_value(f"carry[{name!r}]", rule, CarryRule)

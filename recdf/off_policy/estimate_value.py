@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from ..inputs.constraints import AtLeast2, Natural, Share
+from ..inputs.constraints import Natural, SeveralRepetitions, Share
 from ..inputs.door import takes_options
 from ..inputs.options import Options, as_columns
 from ..judge.choices import Columns
@@ -262,7 +262,7 @@ def ope_estimate(
     interval: IntervalKind = "delta",
     reward_range: Range = None,
     weight_range: Range = None,
-    n_resamples: AtLeast2 = 2000,
+    n_resamples: SeveralRepetitions = 2000,
     seed: Natural = 0,
     progress: bool | None = None,
     options: Options | None = None,

@@ -219,3 +219,46 @@ def test_integers_that_no_float_holds_are_refused(value):
     assert a_number().check("n", 10**30) == 10**30
     with pytest.raises(rd.OptionError, match=r"^n is an int; expected one nearer to 0$"):
         a_number().check("n", value)
+
+
+def _users():
+    return pd.DataFrame({"user_id": range(8), "variant": ["A", "B"] * 4, "m": range(8)})
+
+
+LISTS = {"ann": ["tea", "jam"], "bob": ["jam"]}
+REFUSED_CALLS = {
+    "permutations": (
+        lambda: rd.compare_variants(
+            _users(), "m", control="A", test="permutation", n_resamples=2**62
+        ),
+        rd.OptionError,
+        "n_resamples=4611686018427387904; expected an integer from 1 to 10,000,000",
+    ),
+    "splits": (
+        lambda: rd.experiments.aa_test(_users(), "m", n=2**63),
+        rd.OptionError,
+        "expected an integer from 2 to 10,000,000",
+    ),
+    "carried columns": (
+        lambda: rd.evaluate(LISTS, LISTS, "ndcg", 1, carry=[{}]),
+        rd.OptionError,
+        r"carry=\[{}\]; expected a list of names",
+    ),
+    "conventions": (
+        lambda: rd.diagnostics.compare_conventions(LISTS, LISTS, ["ndcg"], conventions=3),
+        rd.OptionError,
+        "like=3; valid are 'trec_eval'",
+    ),
+    "a key that is named twice": (
+        lambda: rd.experiments.interleave(LISTS, LISTS, user_col=["user_id", "user_id"]),
+        rd.ColumnError,
+        "must be distinct columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_CALLS)
+def test_calls_that_no_column_and_no_number_answers(name):
+    call, error, words = REFUSED_CALLS[name]
+    with pytest.raises(error, match=words):
+        call()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import EmptyPopulationError
-from ...inputs.constraints import AtLeast2
+from ...inputs.constraints import SeveralRepetitions
 from ...inputs.door import takes_options
 from ...judge.choices import Columns, NamedMetrics, Natural, Options, Row, Share
 from ...judge.per_user_columns import (
@@ -36,7 +36,7 @@ def bootstrap_ci(
     *,
     by: Columns | None = None,
     cluster: Columns = "user_id",
-    n_resamples: AtLeast2 = 2000,
+    n_resamples: SeveralRepetitions = 2000,
     confidence: Share = 0.95,
     seed: Natural = 0,
     progress: bool | None = None,

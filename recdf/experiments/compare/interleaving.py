@@ -305,9 +305,9 @@ def _chances(items: Codes, elsewhere: Codes) -> tuple[Floats, Mask]:
 
 
 def _refuse_same(keys: list[str], item_col: str) -> None:
-    if item_col in keys:
+    if len({*keys, item_col}) <= len(keys):
         raise ColumnError(
-            f"⟦item_col={item_col!r}⟧ is also a key of users, {keys}; they must be distinct columns"
+            f"the key of users, {keys}, and ⟦item_col={item_col!r}⟧ must be distinct columns"
         )
 
 
@@ -409,7 +409,8 @@ def compare_interleaved(
     """
     units = as_columns(unit_col)
     keys = as_columns(user_col) or units
-    _refuse_same([*units, *keys], item_col)
+    _refuse_same(units, item_col)
+    _refuse_same(keys, item_col)
     require(log, "log", [*units, *keys, item_col, "team"])
     require(clicks, "clicks", [*keys, item_col])
     weight = np.ones(len(clicks))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...inputs.constraints import AtLeast2
+from ...inputs.constraints import SeveralRepetitions
 from ...inputs.door import takes_options
 from ...judge.choices import (
     Alternative,
@@ -46,7 +46,7 @@ def aa_test(
     metrics: NamedMetrics,
     *,
     shares: Sequence[float] | Mapping[Any, float] = (0.5, 0.5),
-    n: AtLeast2 = 1000,
+    n: SeveralRepetitions = 1000,
     user_col: Columns | None = None,
     cluster: Columns | None = None,
     cap: Mapping[str, float] | None = None,
