@@ -262,17 +262,22 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
 
     `remarks` of the table, if there are any, hold the codes that the arithmetic met.
     """
-    columns: dict[Any, Any] = dict(table.items())
-    columns.setdefault("remarks", pd.Series("", table.index, dtype=str))
-    columns["effect"] = pd.Series(list(effects), table.index, dtype=object)
+    effects = list(effects)
+    own: dict[Any, Any] = {"effect": pd.Series(effects, table.index, dtype=object)}
+    if "remarks" not in table:
+        own["remarks"] = pd.Series("", table.index, dtype=str)
+    columns: Any = ChainMap(own, table)  # type: ignore[arg-type]
     for code, (fires, needs) in FIRING.items():
-        if columns.keys() >= {*needs}:
+        if all(name in columns for name in needs):
             remark(columns, fires(*(columns[name] for name in needs)), code)
+    texts = list(columns["remarks"])
+    rows: list[dict[Any, Any]] = [{}] * len(texts)
+    if any(texts):  # the sentence of a row without remarks has none of its numbers
+        cells = {name: list(columns[name]) for name in columns}
+        rows = [dict(zip(cells, one, strict=True)) for one in zip(*cells.values(), strict=True)]
     found = []
-    for values in zip(*map(list, columns.values()), strict=True):
-        row = dict(zip(columns, values, strict=True))
-        effect = row["effect"]
-        remarks = codes_of(by_rank(codes_of(row["remarks"])))
+    for effect, text, row in zip(effects, texts, rows, strict=True):
+        remarks = codes_of(by_rank(codes_of(text)))
         withheld = next((code for code in remarks if CAUTIONS[code].withheld(kind, row)), "")
         effect = "" if withheld else effect
         said = sentence(kind, effect, withheld, remarks, row)

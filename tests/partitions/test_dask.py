@@ -37,7 +37,7 @@ def _one_thread():
         yield
 
 
-def to_dask(frame, npartitions=3):
+def to_dask(frame, npartitions=2):
     return (
         None
         if frame is None
@@ -86,7 +86,7 @@ def of_dask(frame):
 def test_the_tables_are_those_of_evaluate(name):
     objects = name == "keys_of_decimals_and_of_instants"  # Dask would make strings of them
     with dask.config.set({"dataframe.convert-string": not objects}):
-        (result, said), (expected, expected_said) = both(*CASES[name](), partitions=4)
+        (result, said), (expected, expected_said) = both(*CASES[name](), partitions=3)
     if not isinstance(expected, rd.Evaluation):
         raise expected
     if isinstance(result, Exception):

@@ -19,7 +19,7 @@ def _one_thread():
 
 
 def to_dask(frame):
-    return dd.from_pandas(frame.reset_index(drop=True), npartitions=3, sort=False)
+    return dd.from_pandas(frame.reset_index(drop=True), npartitions=2, sort=False)
 
 
 @pytest.mark.long

@@ -27,7 +27,7 @@ def _one_thread():
         yield
 
 
-def to_dask(frame, npartitions=3):
+def to_dask(frame, npartitions=2):
     return dd.from_pandas(frame.reset_index(drop=True), npartitions=npartitions, sort=False)
 
 
