@@ -225,7 +225,7 @@ def test_infinite_values_beside_the_metrics_are_no_matter(kind):
 
 @pytest.mark.long
 def test_more_than_a_hundred_columns_give_no_warning_of_pandas(tmp_path):
-    shop = rd.sample_shop()
+    shop = rd.sample_shop(n_users=80, n_items=80)
     ks = list(range(1, 52))
     new, old = (
         rd.evaluate(shop.true, shop.pred[shop.pred["model"] == model], ["ndcg", "recall"], k=ks)

@@ -8,7 +8,7 @@ from cli.command import fails, run
 
 import recdf as rd
 
-SHOP = rd.sample_shop()
+SHOP = rd.sample_shop(n_users=400, n_items=100)
 
 
 @pytest.fixture(scope="module")

@@ -138,6 +138,7 @@ def test_the_page_takes_every_table_by_its_columns(all_path):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("without_pictures")
 def test_a_page_about_one_table(tmp_path, name):
     path = rd.report(
         path=tmp_path / "r.html", experiment=through_parquet(experiment_tables()[name])
@@ -151,6 +152,7 @@ def test_a_page_about_one_table(tmp_path, name):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_the_words_of_segments_are_those_of_the_table_that_was_given(tmp_path):
     """A table with another correction or doubt is not tested again by the defaults."""
     tables = experiment_tables()

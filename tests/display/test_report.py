@@ -41,6 +41,7 @@ def test_every_section_stands_in_order(full):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_a_section_without_its_table_is_left_out(result, tmp_path):
     page = Page(rd.report(result, tmp_path / "r.html"))
     assert list(page.sections) == [
@@ -108,6 +109,7 @@ def test_a_flagged_estimate_never_stands_without_its_flag(full):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_a_broken_sample_ratio_is_said_first(small, full, tmp_path):
     _, tables = full
     broken = tables["health"].assign(srm_flag="sample_ratio", srm_p=1e-9)
@@ -175,6 +177,7 @@ def two_models(difference, n=40, better="larger"):
         ),
     ],
 )
+@pytest.mark.usefixtures("without_pictures")
 def test_the_rule_of_the_headline(difference, better, options, words, tmp_path):
     page = Page(rd.report(two_models(difference, better=better), tmp_path / "r.html", **options))
     text = page.text("verdict").replace(" :", ":")
@@ -191,6 +194,7 @@ def test_the_rule_of_the_headline(difference, better, options, words, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_gains_and_losses_follow_the_direction(tmp_path):
     table = two_models(-0.2, better="smaller")
     text = Page(rd.report(table, tmp_path / "r.html", baseline="old")).text("verdict")
@@ -200,6 +204,7 @@ def test_gains_and_losses_follow_the_direction(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_one_model_and_no_direction_have_no_verdict(shop, tmp_path):
     one = rd.evaluate(shop.true, shop.pred[shop.pred["model"] == "knn"], "ndcg")
     assert "nothing is compared" in Page(rd.report(one, tmp_path / "1.html")).text("verdict")
@@ -208,6 +213,7 @@ def test_one_model_and_no_direction_have_no_verdict(shop, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_with_one_model_the_experiment_has_the_headline(shop, full, tmp_path):
     """B earns more than A in the sample shop; the metrics have different cut-offs, and the first
     one comes first."""
@@ -238,6 +244,7 @@ def test_with_one_model_the_experiment_has_the_headline(shop, full, tmp_path):
 @pytest.mark.parametrize(
     ("moved", "word"), [("n_pred", "denominator differs"), ("hits@10", "few units decide")]
 )
+@pytest.mark.usefixtures("without_pictures")
 def test_what_a_ratio_hides_withholds_the_headline(shop, full, tmp_path, moved, word):
     shown = rd.evaluate(
         shop.true, shop.shown, ["hits@10", "revenue@10"], users="pred", value_col="value"
@@ -259,6 +266,7 @@ def test_what_a_ratio_hides_withholds_the_headline(shop, full, tmp_path, moved, 
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_every_metric_is_shown_at_the_cutoff_nearest_to_k(shop, tmp_path):
     result = rd.evaluate(shop.true, shop.pred, ["ndcg@3", "ndcg@8", "recall@2"], by="model")
     page = Page(rd.report(result, tmp_path / "r.html", k=7))

@@ -155,6 +155,7 @@ def test_ten_models_with_many_metrics_stay_below_a_megabyte(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_long_tables_say_what_is_left_out(result, tmp_path):
     page = Page(rd.report(result, tmp_path / "r.html", max_rows=2))
     n_pairs = len(result.compare_models("ndcg@10"))
@@ -164,6 +165,7 @@ def test_long_tables_say_what_is_left_out(result, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_a_file_is_not_overwritten_by_chance(small, tmp_path):
     path = rd.report(small, tmp_path / "r.html")
     before = path.read_bytes()
@@ -176,6 +178,7 @@ def test_a_file_is_not_overwritten_by_chance(small, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_a_place_that_takes_no_report(small, tmp_path):
     with pytest.raises(
         IsADirectoryError,
@@ -215,6 +218,7 @@ def test_a_place_that_takes_no_report(small, tmp_path):
         ({"segments": pd.DataFrame({"x": [1]})}, rd.ColumnError, "expected some of the key"),
     ],
 )
+@pytest.mark.usefixtures("without_pictures")
 def test_bad_input_says_what_to_change_and_writes_nothing(options, error, words, small, tmp_path):
     with pytest.raises(error) as raised:
         rd.report(small, tmp_path / "r.html", **options)

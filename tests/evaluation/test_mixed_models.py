@@ -12,7 +12,7 @@ WORDS = "would be averaged together; pass by="
 
 @pytest.fixture(scope="module")
 def shop():
-    return rd.sample_shop()
+    return rd.sample_shop(n_users=400, n_items=100)
 
 
 @pytest.fixture(scope="module")

@@ -291,6 +291,7 @@ def test_other_dates_are_no_ramp_up(rng):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_report_and_command_say_it(rng, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shop = rd.sample_shop(n_users=400, n_items=100)

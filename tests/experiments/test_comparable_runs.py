@@ -10,7 +10,7 @@ import recdf as rd
 
 pytestmark = pytest.mark.usefixtures("without_pictures")
 
-SHOP = rd.sample_shop()
+SHOP = rd.sample_shop(n_users=400, n_items=100)
 METRIC = "ndcg@10"
 
 

@@ -66,6 +66,7 @@ def test_the_verdict_says_where_it_does_not_hold(lost, verdict):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_pictures")
 def test_every_place_says_it(tmp_path, capsys):
     result = evaluated(lost=300, better=0.85)
     said = (

@@ -18,7 +18,7 @@ from quick import crossed, few
 import recdf as rd
 from recdf.inputs import lazy_frames
 
-SHOP = rd.sample_shop()
+SHOP = rd.sample_shop(n_users=400, n_items=100)
 USERS = SHOP.true["user_id"].unique()[:30]
 TRUE = SHOP.true[SHOP.true["user_id"].isin(USERS)].reset_index(drop=True)
 PRED = SHOP.pred[SHOP.pred["user_id"].isin(USERS)].reset_index(drop=True)

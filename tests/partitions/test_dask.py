@@ -68,7 +68,7 @@ def test_users_in_a_frame_of_dask_are_compared_as_those_of_pandas():
 
 @pytest.mark.long
 def test_a_result_of_dask_is_compared_as_that_of_pandas():
-    shop = rd.sample_shop()
+    shop = rd.sample_shop(n_users=400, n_items=100)
     options = {"k": 10, "by": "model"}
     of_dask = rd.dask.evaluate(to_dask(shop.true), to_dask(shop.pred), "ndcg", **options)
     of_pandas = rd.evaluate(shop.true, shop.pred, "ndcg", **options)
