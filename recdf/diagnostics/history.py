@@ -26,7 +26,7 @@ from ..stats.change_points import (
     changes_of_level,
     seen_in_a_week,
 )
-from ..tables.cells import ReportTable, ShownResult, brief
+from ..tables.cells import ReportTable, ShownResult, brief, columns_before
 from .run_records import (
     dated_results,
     existing_folder,
@@ -169,7 +169,7 @@ class History(ShownResult):
             for path, one in read.items()
         }
         names = dict.fromkeys(
-            name for one in tables.values() for name in one.columns[: one.columns.get_loc("metric")]
+            name for one in tables.values() for name in columns_before(one, "metric")
         )
         if taken := [name for name in names if name in OWN_COLUMNS]:
             raise DataError(

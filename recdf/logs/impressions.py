@@ -92,20 +92,11 @@ class Impressions:
         finest = max(
             clocks, key=lambda own: (units.index(own["unit"]), own["second"] or 0), default=None
         )
-        positions = {**one["positions"], "start": min(own["positions"]["start"] for own in seen)}
-        for name in ("lists_with_holes", "lists_with_ties"):
-            positions[name] += two["positions"][name]
-        copies: dict[str, list[str]] = {}
-        for name, rows in [*one["first_copies"].items(), *two["first_copies"].items()]:
-            copies[name] = [*copies.get(name, []), *rows][:3]
-        spec = {
-            **one,
-            "clock": finest,
-            "positions": positions,
-            "first_copies": copies,
-            "counts": _added_counts(one["counts"], two["counts"]),
-            "ahead": skews(ahead, Clock(**finest)) if finest else {},
+        spec = one | {
+            name: _added(one[name], two[name]) for name in ("positions", "first_copies", "counts")
         }
+        spec["positions"]["start"] = min(own["positions"]["start"] for own in seen)
+        spec |= {"clock": finest, "ahead": skews(ahead, Clock(**finest)) if finest else {}}
         return Impressions(pd.DataFrame(), pd.DataFrame(), spec, ahead)
 
     @property
@@ -508,13 +499,16 @@ def warn_of_counts(spec: Mapping[str, Any]) -> None:
         )
 
 
-def _added_counts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    return one | {
-        name: _added_counts(one.get(name, {}), value)
-        if isinstance(value, dict)
-        else one.get(name, 0) + value
-        for name, value in two.items()
-    }
+def _added(one: Any, two: Any) -> Any:
+    """Return the sum of two counts, or of each count of two mappings; the first three of two lists;
+    and what both have alike."""
+    if isinstance(two, dict):
+        return one | {
+            name: _added(one[name], two[name]) if name in one else two[name] for name in two
+        }
+    if isinstance(two, list):
+        return [*one, *two][:3]
+    return one if isinstance(two, str | None) else one + two
 
 
 def assign_persons(

@@ -20,6 +20,7 @@ from ..judge.choices import Columns
 from ..judge.users import model_pairs
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats, normal_quantile, undefined_is_nan
+from ..tables.cells import beside_columns
 from .estimate_value import FLAGS, find_flags, ope_estimate, records, trust
 from .plan import EstimatorRequest, Interaction, Plan, Ragged, SlateKind
 from .read_log import (
@@ -302,35 +303,31 @@ def propensity_check(
     # and n·Σx²/Σx − n is the better one.
     square = np.bincount(cell, inverse**2)
     spread = np.maximum(np.bincount(cell, (inverse - 1) ** 2) + (n - shown), n * square / total - n)
-    table = pd.DataFrame({"n_rows": n, "n_shown": shown, "inverse_sum": total, "ratio": total / n})
-    table["z"] = np.divide(total - n, np.sqrt(spread), out=np.zeros(len(n)), where=spread > 0)
-    table["p_value"] = np.where(shown >= LEAST_SHOWN, two_sided(table["z"].to_numpy()), np.nan)
-    table["p_adj"] = adjust(table["p_value"].to_numpy(), "holm")
+    z = np.divide(total - n, np.sqrt(spread), out=np.zeros(len(n)), where=spread > 0)
+    p_value = np.where(shown >= LEAST_SHOWN, two_sided(z), np.nan)
+    p_adj = adjust(p_value, "holm")
     # The mean of 1/p per stratum, and its test against the number of items.
-    n = np.bincount(stratum)
-    mean = np.bincount(stratum, inverse) / n
-    expected = np.full(len(n), np.nan if n_actions is None else float(n_actions))
+    n_stratum = np.bincount(stratum)
+    mean = np.bincount(stratum, inverse) / n_stratum
+    expected = np.nan if n_actions is None else float(n_actions)
     square = np.bincount(stratum, (inverse - mean[stratum]) ** 2)
     above = mean - expected
     with undefined_is_nan():
-        se = np.sqrt(square / (n - 1) / n)
+        se = np.sqrt(square / (n_stratum - 1) / n_stratum)
         # Equal propensities, as of a uniform policy, have no spread: then only rounding may lie
         # between.
         exact = np.where(np.abs(above) <= 1e-6 * expected, 0.0, np.sign(above) * np.inf)
-        actions_z = np.where(se > 1e-9 * mean, above / se, exact)
-    of_strata = {
-        "mean_inverse": mean,
-        "n_actions": expected,
-        "actions_z": actions_z,
-        "actions_p": two_sided(actions_z),
-    }
-    table = table.assign(**{name: values[of_cell] for name, values in of_strata.items()})
-    odd = {"item": table["p_adj"] < UNEVEN_ALPHA, "n_actions": table["actions_p"] < UNEVEN_ALPHA}
-    table["flags"] = [
+        actions_z = np.where(se > 1e-9 * mean, above / se, exact)[of_cell]
+    actions_p = two_sided(actions_z)
+    odd = {"item": p_adj < UNEVEN_ALPHA, "n_actions": actions_p < UNEVEN_ALPHA}
+    flags = [
         ", ".join(name for name, holds in zip(odd, both, strict=True) if holds)
         for both in zip(*odd.values(), strict=True)
     ]
-    return pd.concat([labels, table[PROPENSITY_COLUMNS]], axis=1)
+    of_items = (n, shown, total, total / n, z, p_value, p_adj)
+    of_strata = (mean[of_cell], expected, actions_z, actions_p, flags)
+    found = dict(zip(PROPENSITY_COLUMNS, of_items + of_strata, strict=True))
+    return beside_columns(labels, found)
 
 
 def two_sided(z: Floats) -> Floats:
