@@ -332,7 +332,7 @@ def _severity(against: Mask, matched: Matched) -> Severity:
 def _in_list_order(pred: pd.DataFrame, matched: Matched, name: Any) -> Floats:
     """Return the numbers of a column of `pred`, list after list."""
     number = read_numbers(pred[name], f"pred[{name!r}]")
-    return number if matched.as_given else number.take(matched.rows(np.arange(len(matched.item))))
+    return number.take(matched.rows(np.arange(len(matched.item))))
 
 
 def list_of_places(matched: Matched) -> Integers:

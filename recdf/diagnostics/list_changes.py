@@ -17,6 +17,7 @@ from ..inputs.constraints import Share
 from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column
 from ..inputs.options import as_columns
+from ..judge.per_user_columns import float_columns
 from ..metrics.call import check_k
 from ..tables.cells import ReportTable, ShownResult
 from .count_tables import hit_table
@@ -179,8 +180,14 @@ def diff(
     """
     k = check_k(k)
     keys = as_columns(user_col)
+    # Who names the column of items alone means that a frame holds recommendations.
     is_pred = pred is None and item_col is not None
-    results = [_is_result(one, item_col or "item_id", is_pred) for one in (before, after)]
+    results = [
+        not (is_pred or (item_col or "item_id") in one.columns)
+        if isinstance(one, pd.DataFrame)
+        else isinstance(one, str | os.PathLike) or hasattr(one, "per_user")
+        for one in (before, after)
+    ]
     if results[0] != results[1]:
         raise OptionError(
             "before and after are to be two results, or two frames of recommendations",
@@ -203,8 +210,11 @@ def diff(
         item_col = item_col or sides[0].options.get("item_col")
     keys = keys or ["user_id"]
     item_col = item_col or "item_id"
-    per_list, unlike = _metrics_of_both(sides, keys) if all(results) else (None, ())
-    items = None
+    per_list = items = None
+    metrics: list[str] = []
+    unlike: list[str] = []
+    if all(results):
+        per_list, metrics, unlike = _metrics_of_both(sides, keys)
     if pred is not None or per_list is None:
         options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
         pair = pair_of((before, after) if pred is None else pred, ("before", "after"))
@@ -215,32 +225,22 @@ def diff(
             lists = per_list.merge(lists.drop(columns="status"), on=keys, how="left")
             lists = lists.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
         per_list = lists
-    summary = _summary(per_list, (f"overlap@{k}", f"rbo@{k}"))
-    return Diff(summary, per_list, items, unlike)
-
-
-def _is_result(one: Any, item_col: str, is_pred: bool) -> bool:
-    """Tell a result from recommendations; who names the column of items alone means that a frame
-    `is_pred`."""
-    if isinstance(one, pd.DataFrame):
-        return not is_pred and item_col not in one.columns
-    return isinstance(one, str | os.PathLike) or hasattr(one, "per_user")
+    summary = _summary(per_list, metrics, (f"overlap@{k}", f"rbo@{k}"))
+    return Diff(summary, per_list, items, tuple(unlike))
 
 
 def _metrics_of_both(
     sides: Sequence[Side], keys: list[str]
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return one row per list with the metrics of both sides, and their differences; and what both
-    were not evaluated alike with."""
+) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """Return one row per list with the metrics of both sides, and their differences; the names of
+    the metrics; and what both were not evaluated alike with."""
     tables = [side.per_user for side in sides]
     # It also says what is wrong with the keys.
     runs = rows_of_sides(sides, keys)
-    floats = [[str(name) for name in table.select_dtypes("float")] for table in tables]
-    metrics = [name for name in floats[0] if name in floats[1] and name not in keys]
+    metrics = float_columns(tables, keys)
     if not metrics:
-        raise OptionError(
-            f"before has {', '.join(floats[0])} and after {', '.join(floats[1])}: no metric of both"
-        )
+        one, two = (", ".join(map(str, table.select_dtypes("float"))) for table in tables)
+        raise OptionError(f"before has {one} and after {two}: no metric of both")
     # pandas warns of a column that is added to more than a hundred that are not together.
     own, other = (table[[*keys, *metrics]].copy() for table in tables)
     rows = own.merge(
@@ -257,18 +257,15 @@ def _metrics_of_both(
         for what, one in {"truth": found.pop("truth"), **found}.items()
         if one.differs
     ]
-    return pd.concat(parts, axis=1), tuple(unlike)
+    return pd.concat(parts, axis=1), metrics, unlike
 
 
-def _summary(per_list: pd.DataFrame, churn: Sequence[str]) -> pd.DataFrame:
+def _summary(per_list: pd.DataFrame, metrics: Sequence[str], churn: Sequence[str]) -> pd.DataFrame:
     """Return one row per metric over the lists of both sides, and one per measure of churn."""
     rows = []
-    for column_name in per_list:
-        name = str(column_name).removesuffix("_diff")
-        if name == column_name:
-            continue
-        both = per_list[per_list[column_name].notna()]
-        gain = both[column_name] * (-1 if better_of(name) == "smaller" else 1)
+    for name in metrics:
+        both = per_list[per_list[f"{name}_diff"].notna()]
+        gain = both[f"{name}_diff"] * (-1 if better_of(name) == "smaller" else 1)
         means = [both[f"{name}_{side}"].mean() for side in ("before", "after")]
         counts = len(gain), (gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()
         row = name, *means, means[1] - means[0], *counts
