@@ -318,7 +318,7 @@ def user_gap(
     per_user: pd.DataFrame,
     by: Columns,
     *,
-    metrics: str | Sequence[str] | None = None,
+    metrics: Columns | None = None,
     within: Columns | None = None,
 ) -> pd.DataFrame:
     """How far apart groups of users are: largest minus smallest mean of each metric, and mean

@@ -27,6 +27,7 @@ from ..inputs.door import table_of_users
 from ..inputs.frames import as_frame, column, engine_of
 from ..inputs.ids import label_codes
 from ..inputs.sorting import distinct
+from ..judge.choices import AnyRow, AnySpec
 from ..judge.comparability import Fact, facts_of, other_truth
 from ..judge.per_user_columns import Codes, Mask, evaluated
 from ..judge.users import ModelRows, read_model_rows
@@ -286,14 +287,14 @@ def _first_of(words: Sequence[str]) -> str:
     return ", ".join([*words[:MOST_SEEN], *(["..."] if len(words) > MOST_SEEN else [])])
 
 
-def _where(row: Mapping[Any, Any]) -> str:
+def _where(row: AnyRow) -> str:
     """Return the metric of a row with its segment."""
     return str(row["metric"]) + (
         f" [{row['segment']}={row['segment_value']}]" if row["segment"] else ""
     )
 
 
-def row_cells(row: Mapping[Any, Any]) -> dict[str, str]:
+def row_cells(row: AnyRow) -> dict[str, str]:
     """Return what a row of a gate says, cell by cell."""
     around = row["change"], row["change_low"], row["change_high"]
     means = row["mean_baseline"], row["mean_candidate"]
@@ -310,7 +311,7 @@ def row_cells(row: Mapping[Any, Any]) -> dict[str, str]:
     }
 
 
-def row_sentence(row: Mapping[Any, Any]) -> str:
+def row_sentence(row: AnyRow) -> str:
     """Say the verdict of a row, with its change and budget."""
     cells = row_cells(row)
     said = f"{cells['metric']}: {cells['verdict']}, {cells['change']}, budget {cells['budget']}"
@@ -328,10 +329,10 @@ class Side(NamedTuple):
 
     role: str
     per_user: pd.DataFrame
-    spec: Mapping[str, Any]
+    spec: AnySpec
 
     @property
-    def options(self) -> Mapping[str, Any]:
+    def options(self) -> AnySpec:
         """The options of the evaluation."""
         return self.spec.get("options", {})
 
@@ -458,7 +459,7 @@ def look_at_frames(
     lists = pair_of(pred, [side.role for side in sides])
     if true is None:
         raise OptionError("⟦pred=⟧ needs ⟦+true=⟧, the truth that both sides were evaluated on")
-    item_col = sides[0].options.get("item_col", "item_id")
+    item_col: str = sides[0].options.get("item_col", "item_id")
     options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
     judged = column(as_frame(true, "true", **options), item_col, "true")
     found = []

@@ -32,7 +32,7 @@ from ..inputs.constraints import Budget, Natural, Share, check_budget, read_budg
 from ..inputs.door import checks_names
 from ..inputs.options import as_columns
 from ..judge.cautions import FEW_LISTS
-from ..judge.choices import Columns, Correction
+from ..judge.choices import AnyRow, Columns, Correction, Row
 from ..judge.per_user_columns import (
     Floats,
     Mask,
@@ -109,8 +109,8 @@ def gate(
     pred: Sequence[Any] | None = None,
     true: Any = None,
     log: Any = None,
-    smaller_is_better: str | Sequence[str] | None = None,
-    larger_is_better: str | Sequence[str] | None = None,
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
     cheap: Sequence[Any] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     users: pd.DataFrame | None = None,
@@ -331,7 +331,7 @@ def _gate_row(
     lists: Mask | bool,
     runs: ModelRows,
     settings: _Settings,
-) -> dict[str, Any]:
+) -> Row:
     """One row of numbers; what may not be decided says why in `reason`."""
     better = settings.better[budget.metric]
     gated = not math.isnan(budget.allowed)
@@ -447,7 +447,7 @@ def _gate_row(
     return row
 
 
-def _turned(row: Mapping[Any, Any]) -> str:
+def _turned(row: AnyRow) -> str:
     """Say how many users with what difference would turn what is said of a row."""
     unseen = missing_by_chance(row["alpha"])
     by = estimated(row["turning_value"], sign="+")
@@ -534,7 +534,7 @@ def _judged(runs: ModelRows, settings: _Settings) -> dict[str, str]:
 
 
 def _decide(
-    row: Mapping[Any, Any], alpha: float, worst: Worst, differs: bool, judged: Mapping[str, str]
+    row: AnyRow, alpha: float, worst: Worst, differs: bool, judged: Mapping[str, str]
 ) -> tuple[str, str]:
     """Return the effect of a row with its reason."""
     effect = row["effect"]

@@ -18,6 +18,7 @@ from ..evaluation.storage import read_summary
 from ..experiments.compare.paired import unlike_nights
 from ..inputs.constraints import SHARE, a_number, check_value
 from ..inputs.options import as_columns
+from ..judge.choices import Columns, Row
 from ..judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
 from ..stats.change_points import (
     LEAST_NIGHTS,
@@ -137,7 +138,7 @@ class History(ShownResult):
         since: str | date | None = None,
         until: str | date | None = None,
         users: pd.DataFrame | None = None,
-        by: str | Sequence[str] | None = None,
+        by: Columns | None = None,
         without: str | date | Sequence[str] | Sequence[date] | None = None,
     ) -> None:
         root = existing_folder(folder)
@@ -193,7 +194,7 @@ class History(ShownResult):
 
     def changes(
         self,
-        metrics: str | Sequence[str] | None = None,
+        metrics: Columns | None = None,
         *,
         weekly: bool = True,
         confidence: float = 0.95,
@@ -416,7 +417,7 @@ def _missing_nights(
 
 def _of_series(
     nights: pd.DataFrame, weekly: bool, alpha: float, since: pd.Timestamp
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+) -> tuple[Row, list[Row]]:
     """Return what is said of a series as a whole, and what is said of each of its changes."""
     dates = nights["date"].tolist()
     values = nights["value"].to_numpy(float)
@@ -453,7 +454,7 @@ def _of_series(
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
 
-    def of_change(change: LevelChange, first: int, end: int) -> dict[str, Any]:
+    def of_change(change: LevelChange, first: int, end: int) -> Row:
         """Return what is said of one change between the nights `first` and `end`."""
         at = change.begins
         last = change.ends or end

@@ -19,6 +19,7 @@ from ..evaluation.result import read_parquet
 from ..evaluation.storage import PROFILED, digest_of_result, local_path
 from ..evaluation.summary import summarize
 from ..inputs.options import Options
+from ..judge.choices import AnySpec, Row
 from ..judge.per_user_columns import frame_of, key_codes, require
 from ..judge.users import only_rows
 from ..publishing import (
@@ -201,7 +202,7 @@ def past_tests(folder: Any) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=None if rows else first)
 
 
-def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> dict[str, Any]:
+def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> Row:
     """One experiment: its treatment, the model that this was, and the differences of both
     tables."""
     arms = variants[["control", "treatment"]].drop_duplicates()
@@ -245,7 +246,7 @@ def existing_folder(folder: Any) -> Path:
     return root
 
 
-def definitions_of(spec: Mapping[str, Any]) -> dict[str, str]:
+def definitions_of(spec: AnySpec) -> dict[str, str]:
     """Return what each metric of a result means: its definition, and the options of the call that
     are not the usual."""
     options = spec.get("options", {})
@@ -329,7 +330,7 @@ def read_day(argument: str, given: Any) -> Any:
 def summary_of_result(
     folder: Path,
     summary: pd.DataFrame,
-    spec: Mapping[str, Any],
+    spec: AnySpec,
     segments: list[str],
     users: pd.DataFrame | None,
 ) -> pd.DataFrame:
@@ -357,7 +358,7 @@ def summary_of_result(
     )
 
 
-def quantities(folder: Path, summary: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
+def quantities(folder: Path, summary: pd.DataFrame, spec: AnySpec) -> pd.DataFrame:
     """Return what is known of the data of a result: users, counts of rows, and the profile beside
     it."""
     found = {"users": (summary["n"] + summary["n_undefined"]).max(), **spec["counts"]}
