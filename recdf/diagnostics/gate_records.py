@@ -332,7 +332,7 @@ class Side(NamedTuple):
     spec: AnySpec
 
     @property
-    def options(self) -> AnySpec:
+    def options(self) -> dict[str, Any]:
         """The options of the evaluation."""
         return self.spec.get("options", {})
 
@@ -459,7 +459,7 @@ def look_at_frames(
     lists = pair_of(pred, [side.role for side in sides])
     if true is None:
         raise OptionError("⟦pred=⟧ needs ⟦+true=⟧, the truth that both sides were evaluated on")
-    item_col: str = sides[0].options.get("item_col", "item_id")
+    item_col = sides[0].options.get("item_col", "item_id")
     options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
     judged = column(as_frame(true, "true", **options), item_col, "true")
     found = []
