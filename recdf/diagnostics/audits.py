@@ -50,6 +50,7 @@ from .levels import (
     values_of,
 )
 
+INTERVAL = ["value", "ci_low", "ci_high", "n_users"]
 LEAST_LISTS = 30  # the metric of fewer lists that are left is not shown
 LEVEL_WORDS = {
     "below chance": "a random order of the catalogue does better",
@@ -180,8 +181,7 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
                 of_gain = means(
                     own[units].assign(d=gain), [], ["d"], {}, CONFIDENCE, units, weights
                 )
-                columns = ["value", "ci_low", "ci_high", "n_users"]
-                diff, low, high, n_users = of_gain[columns].to_numpy(float)[0]
+                diff, low, high, n_users = of_gain[INTERVAL].to_numpy(float)[0]
                 if np.isnan(low) and n_users > 1:  # equal differences, which have no interval
                     low = high = diff
                 word = f"below {level}" if high < 0 else f"at {level}" if low <= 0 else ""
@@ -195,10 +195,10 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
                     form = form_of(*numbers, half=(high - low) / 2)
                     texts = (number(x, form) for x in numbers)
                     shown = "{} against {}, difference {} (interval {} to {})".format(*texts)
-                    what = word.replace(" ", "_"), f"{metric} is {word}"
                     severity = "info" if level == "ceiling" else "warning"
+                    what = word.replace(" ", "_"), f"{metric} is {word}", severity
                     effect = f"{LEVEL_WORDS[word]}: {shown}"
-                    found.about(metric, value, np.nan, *what, severity, n, n, "", effect, by)
+                    found.about(metric, value, np.nan, *what, n, n, "", effect, by)
             rows.append({**row, "said": ", ".join(said)})
     return pd.DataFrame(rows)
 

@@ -305,8 +305,9 @@ def exposure_table(
         for by in range(len(matched.by)):
             counts = ListCounts(lists, by)
             part = matched.by.take(np.full(len(codes), by)).reset_index(drop=True)
-            part[item_col], shown = ids, counts.shown[codes]
-            part["shown"], part["share"] = shown, ratio(shown, counts.shown.sum())
+            part[item_col] = ids
+            part["shown"] = shown = counts.shown[codes]
+            part["share"] = ratio(shown, counts.shown.sum())
             part["first_shown"] = counts.first_shown[codes]
             parts.append(part.assign(exposure=counts.exposure()[codes]))
     return pd.concat(parts, ignore_index=True)

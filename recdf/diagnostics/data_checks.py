@@ -110,8 +110,10 @@ def check(
     """
     shared = check_options(options)
     k = check_k(k)
-    given = {"true": true, "pred": pred}
-    frames = {role: read_frame(one, role, shared) for role, one in given.items()}
+    frames = {
+        "true": read_frame(true, "true", shared),
+        "pred": read_frame(pred, "pred", shared),
+    }
     data = Data(**frames, k=k, options=shared)
     found = ListFindings()
     check_empty(found, frames)
@@ -186,17 +188,16 @@ def _left_without(
     names = [*([name for name in keys if name in exclude.columns] or keys), options.item_col]
     if not check_side(found, "exclude", exclude, names, pred_ids):
         return data
-    frames = {"exclude": exclude.dropna(subset=names), "true": data.true, "pred": data.pred}
-    ids = [[read_ids(one[name], role) for name in names] for role, one in frames.items()]
-    null = {role: frames[role][data.pair].isna().any(axis=1) for role in ("true", "pred")}
-    (out, *codes), _ = encode_keys(ids)
-    left = {}
-    for (role, nulls), code in zip(null.items(), codes, strict=True):
-        gone = np.isin(code.all(), out.all()) & ~nulls.to_numpy()
+    exclude = exclude.dropna(subset=names)
+    left = []
+    for role, frame in (("true", data.true), ("pred", data.pred)):
+        ids = [[read_ids(one[name], role) for name in names] for one in (frame, exclude)]
+        (own, out), _ = encode_keys(ids)
+        gone = np.isin(own.all(), out.all()) & frame[data.pair].notna().all(axis=1).to_numpy()
         effect = "evaluate leaves them out before lists are ranked"
         found.of_rows("excluded", f"rows of {role} in exclude", "info", gone, "", effect)
-        left[role] = frames[role][~gone]
-    return replace(data, **left)
+        left.append(frame[~gone])
+    return replace(data, true=left[0], pred=left[1])
 
 
 # ------------------------------------------------------------------------------------------
@@ -409,18 +410,14 @@ OF_NUMBERS = ("empty", "null_ids", "null_order", "infinite_order", "bad_relevanc
 
 def columns_to_check(frames: Mapping[str, pd.DataFrame], options: Options) -> dict[str, list[str]]:
     """Return the columns of `true`, `pred` and `log` that a check of users in parts reads."""
-    pair = options.pair
     of_true = [relevance_source(frames["true"], options), options.propensity_col]
     of_true += [options.weight_name, *by_in_true(frames["true"], options)]
     of_pred = [*as_columns(options.by), order_source(frames["pred"], options)["column"]]
     more = {"true": of_true, "pred": of_pred, "log": []}
-    found = {
-        role: [*dict.fromkeys(one for one in [*pair, *more[role]] if one is not None)]
-        for role in frames
+    return {
+        role: require(frame, role, [*dict.fromkeys(filter(None, [*options.pair, *more[role]]))])
+        for role, frame in frames.items()
     }
-    for role, names in found.items():
-        require(frames[role], role, names)
-    return found
 
 
 def findings_of_users(

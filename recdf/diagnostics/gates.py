@@ -247,8 +247,10 @@ def gate(
     sides = read_side("candidate", candidate, used), read_side("baseline", baseline, used)
     metrics = list(dict.fromkeys(one.metric for one in read))
     check_metrics(sides, metrics)
-    recorded = {name: [side.recorded(name, "definition") for side in sides] for name in metrics}
-    known = {name: next(filter(None, both), name) for name, both in recorded.items()}
+    known = {
+        name: next(filter(None, (side.recorded(name, "definition") for side in sides)), name)
+        for name in metrics
+    }
     better = directions(known, smaller_is_better, larger_is_better)
     declared = declared_bounds(bounds, metrics)
     for one in read:

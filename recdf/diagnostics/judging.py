@@ -407,18 +407,17 @@ def _pool(call: Call, frame: pd.DataFrame, k: int, judged: Any) -> pd.DataFrame:
         lists = matched.at(k)
         pool = label_frame(matched).take(run_of(lists.n_shown)).reset_index(drop=True)
         rows = matched.rows(spans(matched.start, lists.n_shown))
-        tables = [("pred", pool.assign(**{pair[-1]: frame[pair[-1]].take(rows).array})[pair])]
-    if judged is not None:
-        tables.append(("judged", read_frame(judged, "judged", call.options)))
-    codes, n = key_codes(tables, pair)
-    first = first_rows(codes[0], n)
-    for known in codes[1:]:
-        first[known] = -1
+        pool = pool.assign(**{pair[-1]: frame[pair[-1]].take(rows).array})[pair]
+    known = [] if judged is None else [("judged", read_frame(judged, "judged", call.options))]
+    (own, *others), n = key_codes([("pred", pool), *known], pair)
+    first = first_rows(own, n)
+    for rows in others:
+        first[rows] = -1
     if not (first >= 0).any():
         raise EmptyPopulationError(
             "pred has no item to judge: it is empty, or judged has all of its first items"
         )
-    return tables[0][1].iloc[first[first >= 0]].reset_index(drop=True)
+    return pool.iloc[first[first >= 0]].reset_index(drop=True)
 
 
 def _said_of(lists: pd.DataFrame, given: Any, role: str) -> pd.Series:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfWarning, warn_user
-from ..inputs.codes import encode_keys, first_rows, known_ids, refuse_nulls
+from ..inputs.codes import encode, encode_keys, first_rows, known_ids, refuse_nulls
 from ..inputs.constraints import Positive, a_number
 from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column, read_numbers, read_values
@@ -312,10 +312,10 @@ def reward_table(
     for name, j in numbers.items():
         both = name == item or name in context
         frames = {"log": frame, "candidates": offered} if both else {"log": frame}
-        codes, _ = encode_keys([[one] for one in _ids_of(name, frames, name == item)])
-        coded[j] = codes[0].all()
+        codes = encode(_ids_of(name, frames, name == item)).codes
+        coded[j] = codes[0]
         if both:
-            listed[j] = codes[1].all()
+            listed[j] = codes[1]
     cell = [numbers[name] for name in dict.fromkeys(names)]
     on = [numbers[name] for name in context]
     # Distinct rows of what a prediction for all candidates depends on: context, the rest of the
@@ -474,10 +474,9 @@ def popularity_propensity(
             f"⟦item_col={item_col!r}⟧ is also a column of the result; rename it in log"
         )
     keys = log_key_codes(frame, [item_col], "item_col", "name the column of the item id")
-    counts = np.bincount(keys.codes, minlength=keys.n)
-    present = np.flatnonzero(counts)
-    first = first_rows(keys.codes.astype(np.int64, copy=False), keys.n)
-    n = counts[present]
+    first = first_rows(keys.codes, keys.n)
+    present = first >= 0
+    n = np.bincount(keys.codes, minlength=keys.n)[present]
     table = frame[[item_col]].iloc[first[present]].reset_index(drop=True)
     table["n"], table["propensity"] = n, np.maximum((n / n.max()) ** ((gamma + 1) / 2), floor)
     return table.sort_values(item_col, kind="stable", ignore_index=True)
