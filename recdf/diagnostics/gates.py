@@ -291,9 +291,9 @@ def gate(
             raise OptionError(
                 '⟦cheap=⟧ and ⟦looks="any"⟧ exclude each other: both labels are tested once, by t'
             )
-        settings, runs, of_cheap = (
-            settings._replace(min_lists=max(min_lists, FEW_HUMAN)),
-            *runs_of_both_labels(cheap, sides, metrics, keys, as_columns(unit_col), weight),
+        settings = settings._replace(min_lists=max(min_lists, FEW_HUMAN))
+        runs, of_cheap = runs_of_both_labels(
+            cheap, sides, metrics, keys, as_columns(unit_col), weight
         )
         checks = pd.concat([checks, of_cheap], ignore_index=True)
     rows = [
@@ -303,7 +303,7 @@ def gate(
     table = pd.DataFrame(rows)
     differs = bool(checks["found"].isin(DOUBTFUL).any())
     p_fail = table["p_fail"].where(table["effect"] == UNDECIDED).to_numpy()
-    table.insert(list(table.columns).index("p_fail") + 1, "p_fail_adj", adjust(p_fail, correction))
+    table["p_fail_adj"] = adjust(p_fail, correction)
     judged = _judged(runs, settings)
     decided = [_decide(row, alpha, worst, differs, judged) for row in table.to_dict("records")]
     effects, reasons = zip(*decided, strict=True)
@@ -335,24 +335,23 @@ def _gate_row(
     settings: _Settings,
 ) -> Row:
     """One row of numbers; what may not be decided says why in `reason`."""
-    better = settings.better[budget.metric]
+    metric = budget.metric
+    better = settings.better[metric]
     gated = not math.isnan(budget.allowed)
-    table = runs.table(budget.metric)
-    definition = settings.definitions[budget.metric]
-    values = bounds_of(budget.metric, settings.declared, table, definition=definition)
+    table = runs.table(metric)
+    values = bounds_of(metric, settings.declared, table, definition=settings.definitions[metric])
     worst = math.nan  # what a list without a value counts as
     if values is not None:
         worst = values[0] if better == "larger" else values[1]
-    elif better == "larger" and zero_is_worst(budget.metric):
+    elif better == "larger" and zero_is_worst(metric):
         worst = 0.0
     both, lacks = _both_sides(table, lists, worst)
     n_only_baseline, n_only_candidate = lacks.sum(axis=1)
-    mean_candidate = runs.mean(both[0])
-    mean_baseline = runs.mean(both[1])
+    mean_candidate, mean_baseline = map(runs.mean, both)
     change = _change_of_units(both, budget, values, better, runs, settings)
     labelled = {}
-    if all(cheap_column(budget.metric) in frame.columns for _, frame in runs.parts):
-        of_cheap, _ = _both_sides(runs.table(cheap_column(budget.metric)), lists, worst)
+    if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
+        of_cheap, _ = _both_sides(runs.table(cheap_column(metric)), lists, worst)
         means, found = powered_pair(
             [*both[::-1]],
             [*of_cheap[::-1]],
@@ -372,7 +371,7 @@ def _gate_row(
     rounding = NO_DIFFERENCE * np.nanmax(np.abs(both), initial=0.0)
     low, high = sorted(sign * end for end in change.ends())
     row = {
-        "metric": budget.metric,
+        "metric": metric,
         "segment": segment,
         "segment_value": value,
         "budget": budget.text if gated else "",
@@ -395,6 +394,7 @@ def _gate_row(
         "n_only_baseline": n_only_baseline,
         "p_pass": math.nan,
         "p_fail": math.nan,
+        "p_fail_adj": math.nan,
         "n_needed": math.nan,
         "alpha": settings.alpha,
         "bound": change.bound,
@@ -406,11 +406,12 @@ def _gate_row(
     }
     if settings.uneven and change.n:
         most = change.weight.max()
-        of_lists = f"{amount(most, 'list')}, the most that was seen"
-        of_weight = f"a weight of {brief(most)}, the largest that was seen"
         row["unseen_weight"] = _unseen_weight(segment, value, most, settings)
         if math.isnan(row["unseen_weight"]):
-            row["holds_for"] = f"users with up to {of_weight if settings.weight else of_lists}"
+            said = f"{amount(most, 'list')}, the most"
+            if settings.weight:
+                said = f"a weight of {brief(most)}, the largest"
+            row["holds_for"] = f"users with up to {said} that was seen"
     few = change.n < settings.min_lists
     no_share = budget.relative and not mean_baseline > 0
     reasons = {
@@ -435,17 +436,18 @@ def _gate_row(
         if row["p_pass"] > settings.alpha and values is not None:
             row["n_needed"] = change.needed()
         unseen = row["unseen_weight"]
-        if unseen > 0 and values is not None:
-            turned = any(
+        if (
+            unseen > 0
+            and values is not None
+            and any(
                 row[f"p_{name}"] <= settings.alpha
                 and not change.outweighs(unseen, better=name == PASS)
                 for name in (PASS, FAIL)
             )
-            if turned:
-                row["reason"] = (
-                    f"{unseen:.1%} of the weight is of users heavier than any here, who could turn "
-                    "it"
-                )
+        ):
+            row["reason"] = (
+                f"{unseen:.1%} of the weight is of users heavier than any here, who could turn it"
+            )
     return row
 
 

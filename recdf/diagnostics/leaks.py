@@ -224,16 +224,11 @@ def clock_of(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dic
     if cutoff is not None:
         plain = all(pd.api.types.is_numeric_dtype(one.dtype) for _, one in columns.values())
         try:
-            columns["cutoff"] = (
-                "cutoff",
-                pd.Series([float(cutoff) if plain else pd.Timestamp(cutoff)]),
-            )
+            last = float(cutoff) if plain else pd.Timestamp(cutoff)
+            columns["cutoff"] = "cutoff", pd.Series([last])
         except (ValueError, TypeError):
-            words = (
-                f"⟦cutoff={cutoff!r}⟧; expected "
-                f"{'a number' if plain else 'a time such as 2026-11-01'}"
-            )
-            raise OptionError(words, value=cutoff) from None
+            what = "a number" if plain else "a time such as 2026-11-01"
+            raise OptionError(f"⟦cutoff={cutoff!r}⟧; expected {what}", value=cutoff) from None
     read = read_times(list(columns.values()))[1]
     return {
         role: np.where(one.isna().to_numpy(bool), np.nan, own.values.astype(float))

@@ -405,13 +405,12 @@ def chance_of(
         metric = request.metric
         own = (n[lists].astype(float), r[lists])
         parameter, *values = SUMS_OVER_HITS.get(metric.name) or ("", None)
-        if not metric.built_in or matched.item_weights is not None:
-            rest.append(request)
-        elif metric.name in SUMS_OVER_HITS and request.params.get(parameter) in values:
+        exact = metric.built_in and matched.item_weights is None
+        if exact and metric.name in SUMS_OVER_HITS and request.params.get(parameter) in values:
             found[request.columns[0]] = _at_every_rank(
                 matched, lists, request, call, *own, relevant
             )
-        elif metric.name in OF_FIRST_HIT:
+        elif exact and metric.name in OF_FIRST_HIT:
             first = _of_first_hit(*own, request.k or size, OF_FIRST_HIT[metric.name])
             found[request.columns[0]] = settle_undefined(first, request, call.options)
         else:

@@ -44,7 +44,7 @@ OF_MEANING = (
     "undefined",
     "propensity_floor",
 )
-KINDS_OF_COMPARISON = "model", "treatment"
+KINDS_OF_COMPARISON = ["model", "treatment"]
 
 
 def past_runs(folder: Any) -> pd.DataFrame:
@@ -167,13 +167,12 @@ def past_tests(folder: Any) -> pd.DataFrame:
         tables: dict[str, tuple[Path, pd.DataFrame]] = {}
         for path in files_below(place, COMPARED):
             table = read_table(path)
-            for kind in KINDS_OF_COMPARISON:
-                if kind in table.columns and kind in tables:
+            for kind in table.columns.intersection(KINDS_OF_COMPARISON):
+                if kind in tables:
                     raise DataError(
                         f"{tables[kind][0]} and {path} both compare {kind}s; expected one in {name}"
                     )
-                if kind in table.columns:
-                    tables[kind] = path, table
+                tables[kind] = path, table
         if len(tables) < len(KINDS_OF_COMPARISON):
             continue
         for _, table in tables.values():

@@ -445,14 +445,13 @@ def attribute_events(
     named = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
     free = np.flatnonzero(named < 0)
     by_list = np.flatnonzero(named >= 0)
-    parts = [(free, find_candidates(log.moments, moments.take(free), window, skew))]
-    if len(by_list):
-        # In its list, the impression may be later than the event by any difference of two clocks.
-        shown = log.moments._replace(user=log.lists.code)
-        own = moments.take(by_list)._replace(user=named[by_list])
-        found = find_candidates(shown, own, None, np.inf)
-        found.outcome[own.user > log.lists.code.max(initial=-1)] = UNKNOWN_LIST
-        parts.append((by_list, found))
+    # In its list, the impression may be later than the event by any difference of two clocks.
+    shown = log.moments._replace(user=log.lists.code)
+    own = moments.take(by_list)._replace(user=named[by_list])
+    in_list = find_candidates(shown, own, None, np.inf)
+    in_list.outcome[own.user > log.lists.code.max(initial=-1)] = UNKNOWN_LIST
+    by_time = find_candidates(log.moments, moments.take(free), window, skew)
+    parts = [(free, by_time), (by_list, in_list)]
     outcome = np.empty(len(lists), np.int8)
     ahead = np.empty(0)
     for event, found in parts:
