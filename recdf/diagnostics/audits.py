@@ -37,8 +37,6 @@ from .leaks import (
     Question,
     UserItemPairs,
     beyond_chance,
-    clock_of,
-    item_history,
     rows_of_findings,
 )
 from .levels import (
@@ -98,16 +96,14 @@ class Audited(ShownFindings):
 
 def _measured(
     frames: dict[str, pd.DataFrame], asked: Question
-) -> tuple[pd.DataFrame, dict[str, Mark], UserItemPairs | None, Overlap]:
+) -> tuple[pd.DataFrame, dict[str, Mark], UserItemPairs, Overlap]:
     """Return one row per list with all levels of each metric, the rows of each finding, and what
     both frames share. The frames get those rows as "lists"."""
-    call, more, pairs = asked.call, {}, None
+    call, more = asked.call, {}
     marks: dict[str, Mark] = {}
-    history = item_history(frames, asked)
-    frames.pop("log", None)
     counted = asked.items is None and "items" not in call.given
 
-    def without(key: str, pairs: UserItemPairs) -> dict[str, Floats]:
+    def without(key: str) -> dict[str, Floats]:
         """Return the metrics of each list without the rows of a finding, NaN for lists that are
         left out."""
         role, where, _ = marks[key]
@@ -140,18 +136,17 @@ def _measured(
         values = values_of(matched, call)
         weight = {} if matched.weight is None else {str(call.options.weight_name): matched.weight}
         lists = per_user_frame(matched, {**weight, "n_pred": matched.n_pred, **values})
+        pairs = UserItemPairs(frames, lists, asked)
         frames["lists"] = lists
-        more["chance"] = chance_of(matched, call, len(history) if counted else asked.items)[0]
+        more["chance"] = chance_of(matched, call, pairs.n_items if counted else asked.items)[0]
         more["ceiling"] = values_of(best_order(matched), call)
-        if history["n"].any():
-            time = clock_of(frames, history, asked)
-            pairs = UserItemPairs(frames, history, time, asked)
-            marks = rows_of_findings(frames, pairs, history, time, asked)
+        if pairs.known:
+            marks = rows_of_findings(frames, pairs, asked)
             frame_row = matched.true_lists.rows(np.arange(len(matched.true_lists.item)))
             if "train" in frames:
                 more["popularity"] = values_of(pairs.popular_lists(matched, frame_row), call)
             for key in marks.keys() - {"pred_cold"}:
-                more[f"without {key}"] = without(key, pairs)
+                more[f"without {key}"] = without(key)
     levels = {
         f"{name} {what}": one for what, by_name in more.items() for name, one in by_name.items()
     }
@@ -377,7 +372,7 @@ def audit(
     found = AuditFindings()
     lists, marks, pairs, overlap = _measured(frames, asked)
     check_doubts(found, overlap)
-    if pairs is not None:
+    if pairs.known:
         _add_leaks(found, lists, marks, frames, pairs, asked)
     floors = _compared(lists, asked, found)
     table = Audited(found.table())

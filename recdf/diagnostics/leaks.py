@@ -13,7 +13,6 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.value_moments import groups_of
 from ..inputs.codes import encode, encode_keys, known_ids
-from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import gains, read_relevance, relevance_source
@@ -120,73 +119,59 @@ class Question(NamedTuple):
         )
 
 
-def item_history(frames: AuditFrames, asked: Question) -> pd.DataFrame:
-    """Return one row per item of all frames, which is the index: `n`, and the `first` and `last`
-    time if there is.
-
-    `n` counts rows of train, which has the last times; the first times are those of `log` if that
-    is given. Without train, `n` counts the rows of `log`.
-    """
-    item = asked.call.options.item_col
-    time = asked.time_col
-    parts = []
-    how = {"n": "sum", "first": "min", "last": "max"}
-    counted = "train" if "train" in frames else "log"
-    dated = "log" if "log" in frames else "train"
-    for role, frame in frames.items():
-        rows = pd.DataFrame({"n": int(role == counted)}, pd.Index(column(frame, item, role)))
-        for name, of in (("first", dated), ("last", "train")):
-            if of == role and time in frame:
-                rows[name] = frame[time].array
-        parts.append(rows)
-    rows = pd.concat(parts)
-    of_item = rows.groupby(level=0, observed=True)
-    return of_item.agg({name: how[name] for name in rows.columns})
-
-
 class UserItemPairs:
     """Users and items of the frames as codes.
 
     The code of an item is its place by popularity: the rows of train that are no leaks, since they
     stand in true too or are later than the cut-off. So the pairs of a user stand in that order.
-    Users are those that `train` tells apart. `by_popularity` are the rows of the history in that
-    order, and `fair` each pair of train that is no leak once, as sorted numbers.
+    Users are those that `train` tells apart. `fair` is each pair of train that is no leak once, as
+    sorted numbers. `cold` tells which items were not known before: no row of train, or without
+    train of the log, has them, or the first row of the log, or without a log of train, is later
+    than the cut-off. `times` are those of each frame.
     """
 
-    def __init__(
-        self,
-        frames: AuditFrames,
-        history: pd.DataFrame,
-        time: Mapping[str, Floats],
-        asked: Question,
-    ) -> None:
+    def __init__(self, frames: AuditFrames, lists: pd.DataFrame, asked: Question) -> None:
         item = asked.call.options.item_col
+        if "log" in frames:
+            frames = {**frames, "log": frames["log"].dropna(subset=[item])}
+        with_users = {**frames, "lists": lists}
+        with_users.pop("log", None)
         of_users = frames.get("train", frames["true"])
         own = [name for name in asked.keys if name in of_users] or asked.keys
         users, self.n_users = encode_keys(
-            [[known_ids(one, role, key) for key in own] for role, one in frames.items()]
+            [[known_ids(one, role, key) for key in own] for role, one in with_users.items()]
         )
-        held = {**frames, "items": history.index.to_frame(index=False, name=item)}
-        del held["lists"]
-        items = encode([known_ids(one, role, item) for role, one in held.items()])
         self.users = {
-            role: one.all().astype(np.int64) for role, one in zip(frames, users, strict=True)
+            role: one.all().astype(np.int64) for role, one in zip(with_users, users, strict=True)
         }
-        self.items, self.n_items = dict(zip(held, items.codes, strict=True)), items.n
-        of_history = self.items.pop("items")
+        items = encode([known_ids(one, role, item) for role, one in frames.items()])
+        codes = dict(zip(frames, items.codes, strict=True))
+        self.items, self.n_items = codes, items.n
+        self.times = times = clock_of(frames, asked)
+        cutoff = times["cutoff"][0]
+        counted = codes.get("train", codes.get("log", np.empty(0, np.int32)))
+        self.known = len(counted) > 0
+        popularity = n = np.bincount(counted, minlength=items.n)
         leaked = np.zeros(0, bool)
-        popularity = history["n"].to_numpy()
         if "train" in frames:
             leaked = np.isin(self.of("train"), self.of("true"))
-            if "train" in time and "cutoff" in time:
-                leaked |= time["train"] > time["cutoff"][0]
-            rows = np.bincount(self.items["train"][leaked], minlength=items.n)
-            popularity = popularity - rows[of_history]
-        self.by_popularity = np.argsort(-popularity, kind="stable")
+            if "train" in times:
+                leaked |= times["train"] > cutoff
+            popularity = n - np.bincount(codes["train"][leaked], minlength=items.n)
+        first = np.full(items.n, np.nan)
+        dated = "log" if "log" in frames else "train"
+        if dated in times:
+            np.fmin.at(first, codes[dated], times[dated])
+        there = np.zeros(items.n, bool)
+        there[np.concatenate(items.codes)] = True
+        rank = items.rank()
+        order = np.lexsort((np.arange(items.n) if rank is None else rank, -popularity))
+        order = order[there[order]]
+        self.cold = ((n == 0) | (first > cutoff))[order]
         place = np.zeros(items.n, np.int64)
-        place[of_history[self.by_popularity]] = np.arange(len(history))
-        self.items = {role: place[one] for role, one in self.items.items()}
-        self.n_items, self.n_popular = len(history), (popularity > 0).sum()
+        place[order] = np.arange(len(order))
+        self.items = {role: place[one] for role, one in codes.items()}
+        self.n_items, self.n_popular = len(order), (popularity > 0).sum()
         self.fair = distinct(self.of("train")[~leaked]) if "train" in frames else place[:0]
 
     def of(self, role: str) -> Integers:
@@ -208,19 +193,14 @@ class UserItemPairs:
         return with_ranks(matched, lists, self.n_popular - (end - first), of, row, rank)
 
 
-def clock_of(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[str, Floats]:
-    """Return the times of each frame, the end of train and the cut-off as numbers of one clock; NaN
-    for a null."""
+def clock_of(frames: AuditFrames, asked: Question) -> dict[str, Floats]:
+    """Return the times of each frame and the cut-off, infinite without one, as numbers of one
+    clock; NaN for a null."""
     name = asked.time_col
     cutoff = asked.cutoff
     columns = {
         role: (f"{role}[{name!r}]", one[name]) for role, one in frames.items() if name in one
     }
-    if "first" in history:
-        first = history["first"].reset_index(drop=True)
-        columns["items"] = "the first times of items", first
-    if "last" in history:
-        columns["end"] = "the last time of train", pd.Series([history["last"].max()])
     if cutoff is not None:
         plain = all(pd.api.types.is_numeric_dtype(one.dtype) for _, one in columns.values())
         try:
@@ -230,7 +210,7 @@ def clock_of(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dic
             what = "a number" if plain else "a time such as 2026-11-01"
             raise OptionError(f"⟦cutoff={cutoff!r}⟧; expected {what}", value=cutoff) from None
     read = read_times(list(columns.values()))[1]
-    return {
+    return {"cutoff": np.array([np.inf])} | {
         role: np.where(one.isna().to_numpy(bool), np.nan, own.values.astype(float))
         for (role, (_, one)), own in zip(columns.items(), read, strict=True)
     }
@@ -240,23 +220,18 @@ def clock_of(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dic
 Mark = tuple[str, Mask, Mask]
 
 
-def rows_of_findings(
-    frames: AuditFrames,
-    pairs: UserItemPairs,
-    history: pd.DataFrame,
-    time: Mapping[str, Floats],
-    asked: Question,
-) -> dict[str, Mark]:
+def rows_of_findings(frames: AuditFrames, pairs: UserItemPairs, asked: Question) -> dict[str, Mark]:
     """Return the rows that each finding is about."""
     options = asked.call.options
     users = pairs.users
+    time = pairs.times
     found = {}
     every = {role: np.ones(len(one), bool) for role, one in frames.items()}
     name = relevance_source(frames["true"], options)
     relevant = every["true"]
     if name is not None:
         relevant = gains(read_relevance(frames["true"], name, options), options) > 0
-    cutoff = time["cutoff"][0] if "cutoff" in time else np.inf
+    cutoff = time["cutoff"][0]
     if "train" in frames:
         train = pairs.of("train")
         known = np.zeros(pairs.n_users, bool)
@@ -276,12 +251,10 @@ def rows_of_findings(
         np.fmin.at(own, users["true"][relevant], time["true"][relevant])
         found["train_after_own"] = "train", time["train"] > own[users["train"]], every["train"]
         if asked.cutoff is None:
-            older = own[users["lists"]] < time["end"][0]
+            older = own[users["lists"]] < np.fmax.reduce(time["train"])
             found["train_after_list"] = "lists", older, every["lists"]
-    cold = (history["n"] == 0).to_numpy() | (time.get("items", np.zeros(len(history))) > cutoff)
-    cold = cold[pairs.by_popularity]
-    found["true_cold"] = "true", cold[pairs.items["true"]] & relevant, relevant
-    found["pred_cold"] = "pred", cold[pairs.items["pred"]], every["pred"]
+    found["true_cold"] = "true", pairs.cold[pairs.items["true"]] & relevant, relevant
+    found["pred_cold"] = "pred", pairs.cold[pairs.items["pred"]], every["pred"]
     hits = np.isin(pairs.of("pred"), pairs.of("true")[relevant])
     found["hits_cold"] = "pred", found["pred_cold"][1] & hits, hits
     return found
