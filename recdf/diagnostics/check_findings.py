@@ -541,12 +541,6 @@ def forgiving(options: Options) -> Options:
     return plain.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
 
 
-def of_pairs(options: Options, **more: Any) -> Options:
-    """Return options that read users, items and their order alone."""
-    plain = forgiving(options).updated(relevance_col=False, min_relevance=None, value_col=None)
-    return plain.updated(judged_only=False, by_in_true=None, **more)
-
-
 def check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report items of both frames that the catalogue does not have."""
     for role, lists, frame in (
@@ -564,7 +558,15 @@ def check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
 def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
     """Report items among the first k, and relevant items of `true`, that the log already has for
     the user."""
-    plain = of_pairs(data.options, users="both")
+    # Users, items and their order alone count.
+    plain = forgiving(data.options).updated(
+        users="both",
+        relevance_col=False,
+        min_relevance=None,
+        value_col=None,
+        judged_only=False,
+        by_in_true=None,
+    )
     name = relevance_source(data.true, data.options)
     true = data.true
     if name is not None:

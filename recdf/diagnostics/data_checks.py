@@ -27,7 +27,7 @@ from ..inputs.options import CallArguments, Options, as_columns
 from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import by_in_true, hints_of, order_source, relevance_source
 from ..judge.per_user_columns import require
-from ..matching.hits import Hits, ratio
+from ..matching.hits import ratio
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
 from ..metrics.call import Call, check_k
@@ -52,7 +52,7 @@ from .check_findings import (
     forgiving,
     read_checked_ids,
 )
-from .levels import matched_quietly
+from .levels import matched_quietly, with_ranks
 
 
 @takes_options(every_number=True)
@@ -393,11 +393,11 @@ def _in_both_orders(matched: Matched, name: str, k: int) -> list[Floats]:
     better = pd.Series(judged.gain).groupby(own).rank("first", ascending=False).to_numpy(np.int64)
     request = find(name).request({}, k, options)
     cases = []
+    every = np.arange(len(matched))
     for rank in (bottom + 1 - better, top + better):
-        order = np.lexsort((rank, judged.list))
-        arrays = judged.list, rank, judged.gain, judged.place, judged.true_place
-        hits = Hits.of(*(one[order] for one in arrays))
-        cases.append(next(iter(compute(matched.beside(hits), request, options).values())))
+        rows = judged.list, judged.true_place, rank
+        ranked = with_ranks(matched, every, matched.n_pred, *rows)
+        cases.append(next(iter(compute(ranked, request, options).values())))
     return cases
 
 
