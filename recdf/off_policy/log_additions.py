@@ -16,7 +16,6 @@ from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column, read_numbers, read_values
 from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
-from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import order_source
 from ..judge.choices import Columns
 from ..stats.numbers import Floats, Mask
@@ -290,17 +289,16 @@ def reward_table(
     column(offered, target_col, "candidates", suggest=())
     target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
     reward = read_rewards(frame, reward_col)
-    fold = np.zeros(len(frame), np.int64)
+    fold: IntCodes = np.zeros(len(frame), np.int64)
     if folds > 1:  # keys in the order of their ids are dealt to the folds one after the other
         hint = "pass ⟦+fold_by=None⟧, ⟦+folds=1⟧ for one model"
         keys = log_key_codes(frame, as_columns(fold_by), "fold_by", hint, ordered=True)
-        present = distinct(keys.codes)
-        if len(present) < folds:
+        if keys.n < folds:
             raise OptionError(
-                f"⟦folds={folds}⟧, but {as_columns(fold_by)} has {len(present)} values; expected "
-                "at least one a fold"
+                f"⟦folds={folds}⟧, but {as_columns(fold_by)} has {keys.n} values; expected at "
+                "least one a fold"
             )
-        fold = np.searchsorted(present, keys.codes) % folds
+        fold = keys.codes % folds
     item = names[0]
     own = (names[0], target_col, reward_col)
     column(offered, item, "candidates")
@@ -473,10 +471,8 @@ def popularity_propensity(
         raise OptionError(
             f"⟦item_col={item_col!r}⟧ is also a column of the result; rename it in log"
         )
-    keys = log_key_codes(frame, [item_col], "item_col", "name the column of the item id")
-    first = first_rows(keys.codes, keys.n)
-    present = first >= 0
-    n = np.bincount(keys.codes, minlength=keys.n)[present]
-    table = frame[[item_col]].iloc[first[present]].reset_index(drop=True)
-    table["n"], table["propensity"] = n, np.maximum((n / n.max()) ** ((gamma + 1) / 2), floor)
-    return table.sort_values(item_col, kind="stable", ignore_index=True)
+    hint = "name the column of the item id"
+    codes, n_items = log_key_codes(frame, [item_col], "item_col", hint, ordered=True)
+    n = np.bincount(codes)
+    table = frame[[item_col]].iloc[first_rows(codes, n_items)].reset_index(drop=True)
+    return table.assign(n=n, propensity=np.maximum((n / n.max()) ** ((gamma + 1) / 2), floor))
