@@ -220,9 +220,7 @@ def position_table(
                 values = values.astype(np.int64)
         _refuse_names(matched.by.columns, [name, "shown", "hits", "hit_rate", "ci_low", "ci_high"])
         cell = matched.list_by[of_list] * len(values) + np.searchsorted(values, at)
-        hit = np.zeros(len(matched.item), bool)
-        hit[lists.hits.place] = True
-        counts = {"shown": cell, "hits": cell[hit[places]]}
+        counts = {"shown": cell, "hits": cell[np.isin(places, lists.hits.place)]}
         table = matched.by.take(np.repeat(np.arange(n_by), len(values))).reset_index(drop=True)
         table[name] = np.tile(values, n_by)
         for count, cells in counts.items():

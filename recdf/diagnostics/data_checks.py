@@ -528,9 +528,6 @@ def data_profile(
         model = matched.list_by[place_list]
         shown = matched.n_pred > 0
         in_true = matched.true_list >= 0
-        known_rows = in_true[place_list]
-        is_judged = np.zeros(len(model), bool)
-        is_judged[matched.judged.place] = True
 
         def each(of: Integers, where: Mask | None = None) -> Integers:
             return np.bincount(of, where, len(names))
@@ -541,7 +538,7 @@ def data_profile(
             "lists_pred": lists_pred,
             "items_pred": each(distinct(model * matched.n_items + matched.item) // matched.n_items),
             "unknown_users": ratio(each(matched.list_by, shown & ~in_true), lists_pred),
-            "judged": ratio(each(model, is_judged & known_rows), each(model, known_rows)),
+            "judged": ratio(each(model[matched.judged.place]), each(model, in_true[place_list])),
         }
         if items is not None:
             outside = ~matched.sides.items.inside[matched.item]

@@ -180,9 +180,10 @@ def label_agreement(
     names = by_columns(people, "human", by, AGREEMENT)
     part, groups = group_codes(people, "human", names)
     found = []
-    for g in range(-1, len(groups) if names else 0):
-        own = part[rows[0]] == g if g >= 0 else np.ones(len(x), bool)
-        n_not_paired = ((part == g).sum() if g >= 0 else len(part)) - own.sum()
+    of_groups = [part == g for g in range(len(groups) if names else 0)]
+    for of_part in (np.ones(len(part), bool), *of_groups):
+        own = of_part[rows[0]]
+        n_not_paired = of_part.sum() - own.sum()
         row = _agreement(x[own], y[own], user[own], n_not_paired, level, confidence)
         for grade in np.unique(x):
             is_x = x[own] == grade
