@@ -244,4 +244,4 @@ def _single_changes(
 
 
 def _same(one: float, two: float) -> bool:
-    return one == two or abs(one - two) <= 1e-12 or (np.isnan(one) and np.isnan(two))
+    return bool(np.isclose(one, two, rtol=0, atol=1e-12, equal_nan=True))

@@ -112,11 +112,11 @@ class Question(NamedTuple):
 
     def mean(self, lists: pd.DataFrame, name: str) -> float:
         """Return the mean of a column of lists, NaN where they have no such column."""
+        if name not in lists:
+            return np.nan
         weight = self.call.options.weight_name
-        values = lists[name].to_numpy(float) if name in lists else np.zeros(0)
-        return mean(
-            values, None if weight is None else lists[weight].to_numpy(float)[: len(values)]
-        )
+        weights = None if weight is None else lists[weight].to_numpy(float)
+        return mean(lists[name].to_numpy(float), weights)
 
 
 class UserItemPairs:

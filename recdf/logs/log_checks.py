@@ -473,7 +473,7 @@ def shares_of(counts: Mapping[str, Any]) -> Iterator[tuple[str, CountOf]]:
     for kind in ("clicks", "purchases", "refunds"):
         own = counts.get(kind, {"events": 0})
         rows = own["events"]
-        rest = own["events"] - own.get("refunded", 0)
+        rest = rows - own.get("refunded", 0)
         for name in ("logged_twice", "refunded", "without_purchase"):
             yield f"{kind} {name}", CountOf(own.get(name, 0), rows)
         yield f"{kind} with a null", CountOf(null.get(kind, 0), null.get(kind, 0) + rows)

@@ -21,7 +21,7 @@ from ..judge.users import model_pairs
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats, normal_quantile, undefined_is_nan
 from ..tables.cells import beside_columns
-from .estimate_value import FLAGS, find_flags, ope_estimate, records, trust
+from .estimate_value import FLAGS, estimates_of, find_flags, ope_estimate, records, trust
 from .plan import EstimatorRequest, Interaction, Plan, Ragged, SlateKind
 from .read_log import (
     LARGEST_WEIGHT,
@@ -33,7 +33,7 @@ from .read_log import (
     read_probabilities,
     split_groups,
 )
-from .weighted_rows import clustered_error, dot, intervals
+from .weighted_rows import clustered_error, dot
 
 # ------------------------------------------------------------------------------------------
 # `ope_diagnostics`: what the weights of a log say, before any estimate is read.
@@ -161,17 +161,12 @@ def ope_diagnostics(
         position_col,
         weight_col,
     )
-    requests = plan.requests
     groups = split_groups(frame, by, WEIGHT_COLUMNS)
     arrays = read_log(frame, plan, as_columns(by))
     found = []
     for some in groups.rows:
-        rows = arrays.rows(some, requests[0].interaction)
-        (known,), estimates = records(arrays, rows, requests)
-        low = high = np.nan
-        if known["constant_reward"] is None:
-            limits = intervals(rows, requests, estimates, plan)
-            low, high = (limits[name][0] for name in ("ci_low", "ci_high"))
+        rows = arrays.rows(some, interaction)
+        (known,) = estimates_of(arrays, rows, interaction).values()
         n_worst = max(math.ceil(WORST * len(rows)), 1)
         worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]
         p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
@@ -182,8 +177,7 @@ def ope_diagnostics(
             "worst_rows_share": worst.sum() / rows.weight.sum(),
             "zero_weight_share": 1 - known["n_matched"] / len(rows),
         }
-        flags = find_flags(known, requests[0], arrays)
-        found.append([known | more | trust(flags, known["value"], low, high, "delta")])
+        found.append([known | more])
     return beside_groups(groups.labels, found, WEIGHT_COLUMNS)
 
 

@@ -476,24 +476,32 @@ def ope_estimate(
 
 def group_rows(log: LogArrays, some: IntCodes | None) -> list[Record]:
     """Rows of the result of one group, in the order of the requests."""
-    plan = log.plan
     found = dict[EstimatorRequest, Record]()
-    for interaction in dict.fromkeys(request.interaction for request in plan.requests):
-        asked = [request for request in plan.all_requests if request.interaction == interaction]
-        rows = log.rows(some, interaction)
-        known, estimates = records(log, rows, asked)
-        limits = by_row(**intervals(rows, asked, estimates, plan))
-        for request, one, own in zip(asked, known, limits, strict=True):
-            if request in plan.requests:
-                found[request] = row = one | {"method": plan.interval}
-                # A standard error of rewards that do not vary says nothing. Only a bounded
-                # interval can tell what follows from rewards that are all 0.
-                constant = one["constant_reward"]
-                said = constant is None or (plan.interval == "bounded" and constant == 0)
-                row |= {name: own[name] if said else np.nan for name in OF_INTERVAL}
-                ends = row["ci_low"], row["ci_high"]
-                row |= trust(find_flags(one, request, log), one["value"], *ends, plan.interval)
-    return [found[request] for request in plan.requests]
+    for interaction in dict.fromkeys(request.interaction for request in log.plan.requests):
+        found |= estimates_of(log, log.rows(some, interaction), interaction)
+    return [found[request] for request in log.plan.requests]
+
+
+def estimates_of(
+    log: LogArrays, rows: LogGroup, interaction: Interaction | None
+) -> dict[EstimatorRequest, Record]:
+    """Rows of the result of the requests of one interaction."""
+    plan = log.plan
+    asked = [request for request in plan.all_requests if request.interaction == interaction]
+    known, estimates = records(log, rows, asked)
+    limits = by_row(**intervals(rows, asked, estimates, plan))
+    found = {}
+    for request, one, own in zip(asked, known, limits, strict=True):
+        if request in plan.requests:
+            found[request] = row = one | {"method": plan.interval}
+            # A standard error of rewards that do not vary says nothing. Only a bounded interval can
+            # tell what follows from rewards that are all 0.
+            constant = one["constant_reward"]
+            said = constant is None or (plan.interval == "bounded" and constant == 0)
+            row |= {name: own[name] if said else np.nan for name in OF_INTERVAL}
+            ends = row["ci_low"], row["ci_high"]
+            row |= trust(find_flags(one, request, log), one["value"], *ends, plan.interval)
+    return found
 
 
 def records(
