@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from pyarrow import ArrowException
 
 from .._version import version_and_build
 from ..errors import (
@@ -58,7 +58,7 @@ from .stored_runs import DEMO, REPORT
 __all__ = ["main", "run"]
 
 # Errors that tell of the call, of its files or of the machine.
-EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
+EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, ArrowException)
 
 
 # What Python makes of a path that is not UTF-8, which Arrow cannot open.

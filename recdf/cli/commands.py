@@ -28,7 +28,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pandas as pd
+from pandas import DataFrame
 
+from ..inputs.options import Names
 from ..judge.cautions.table import UNLIKE
 from ..judge.comparisons import Comparison, default_columns
 from ..judge.verdict import VERDICT_COLUMNS, warnings_of
@@ -138,7 +140,7 @@ def print_tables(given: Namespace, text: str, tables: Tables) -> None:
         say(text)
 
 
-def text_table(columns: Mapping[str, Sequence[str]]) -> str:
+def text_table(columns: Mapping[str, Names]) -> str:
     """Write columns of texts for a terminal, left-aligned."""
     rows = plain_rows(zip(*columns.values(), strict=True))
     return plain_signs(to_text(list(columns), rows, ["left"] * len(columns)))
@@ -161,7 +163,7 @@ def verbose(given: Namespace, text: str) -> None:
 Failings = Iterable[tuple[str, str]]
 
 
-def fail_on(given: Namespace, found: Failings, *, always: Sequence[str] = ()) -> int:
+def fail_on(given: Namespace, found: Failings, *, always: Names = ()) -> int:
     """Return exit code 1 if `--fail-on` names what one of the rows is, and say on stderr which row
     that was."""
     named = getattr(given, "fail_on", None) or ()
@@ -178,7 +180,7 @@ def fail_on(given: Namespace, found: Failings, *, always: Sequence[str] = ()) ->
     return int(bool(rows))
 
 
-def say_why(given: Namespace, code: int, rows: Sequence[str], why: str = "") -> None:
+def say_why(given: Namespace, code: int, rows: Names, why: str = "") -> None:
     """Say on stderr which row is the reason of an exit code, and how many there are more."""
     more = f" (and {len(rows) - 1:,} more)" if len(rows) > 1 else ""
     complain(
@@ -192,7 +194,7 @@ def plain_signs(text: str) -> str:
     return text.replace("−", "-").replace("∞", "inf").replace("–", "-")
 
 
-def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[tuple[str, str]]:
+def failing_verdicts(*tables: DataFrame, decided: bool = False) -> Iterator[tuple[str, str]]:
     """Give the rows of tables of verdicts that are invalid or worse, or have a warning, each with
     its sentence.
 
@@ -229,7 +231,7 @@ def row_name(row: Mapping[Any, Any]) -> str:
     return ", ".join([*segments, str(row["metric"]), *pairs])
 
 
-def brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
+def brief_text(table: DataFrame, names: Iterable[str]) -> str:
     """Write columns of a table for a terminal, the remarks behind the verdict; empty columns are
     left out."""
     known = brief_cells(table)
@@ -249,7 +251,7 @@ def brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
     return text_table({name: own for name, own in cells.items() if any(own)})
 
 
-def texts_and(table: pd.DataFrame, *numbers: str) -> list[str]:
+def texts_and(table: DataFrame, *numbers: str) -> list[str]:
     """Return the names of the columns of text, and of some of numbers."""
     shown = table.drop(columns=[*VERDICT_COLUMNS[:-1]], errors="ignore")
     return [
@@ -261,7 +263,7 @@ def texts_and(table: pd.DataFrame, *numbers: str) -> list[str]:
 
 # -- the record of a command, and its answer
 
-Tables = Mapping[str, pd.DataFrame]
+Tables = Mapping[str, DataFrame]
 
 
 class Reply(NamedTuple):
@@ -277,9 +279,9 @@ class Reply(NamedTuple):
     printed: Tables | None = None
     note: str = ""
     failings: Iterable[tuple[str, str]] | None = None
-    always: Sequence[str] = ()  # failings that end the command with 1 without --fail-on
+    always: Names = ()  # failings that end the command with 1 without --fail-on
     code: int = 0
-    reasons: Sequence[str] = ()
+    reasons: Names = ()
     texts: Mapping[Path, str] = {}
 
 
@@ -292,12 +294,12 @@ class Command(NamedTuple):
     usage: str
     call: Callable[[Namespace, Given], Reply]
     functions: Sequence[Callable[..., Any]] = ()
-    writes: Sequence[str] | None = None
+    writes: Names | None = None
     files: Mapping[str, str] = {}
     arguments: Mapping[str, str] = {}  # those that no function has in this form
-    without: Sequence[str] = ()  # parameters of the functions that the command gives itself
-    untyped: Sequence[str] = ()  # parameters that are given as text, whatever their annotation
-    options: Sequence[str] = ()  # of the shared options
+    without: Names = ()  # parameters of the functions that the command gives itself
+    untyped: Names = ()  # parameters that are given as text, whatever their annotation
+    options: Names = ()  # of the shared options
     with_control: bool = False
     out: str = ""  # what is said of --out
     defaults: Mapping[str, Any] = {}
@@ -386,7 +388,7 @@ def _answer(command: Command, given: Namespace) -> int:
         every = [given.out / name for name in given.writes] if files else []
         with published(every, overwrite=given.overwrite, verdicts=reply.texts) as place:
             for path, table in files.items():
-                own = pd.DataFrame(table, copy=False)
+                own = DataFrame(table, copy=False)
                 own.attrs = table.attrs | run
                 own.to_parquet(place(path), index=False)
             for path, one in reply.texts.items():

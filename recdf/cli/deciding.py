@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pandas as pd
+from pandas import DataFrame
 
 from ..diagnostics import gate
 from ..diagnostics.gate_records import Side, junit_text, pair_of, read_side
@@ -194,11 +195,11 @@ def _experiment(given: Namespace, options: Given) -> Reply:
 def _over_time(
     given: Namespace,
     result: Evaluation,
-    assignment: pd.DataFrame,
+    assignment: DataFrame,
     specs: dict[str, Any],
     of_join: Given,
     options: Given,
-) -> pd.DataFrame:
+) -> DataFrame:
     """The effect by period, of the users and metrics that are compared."""
     if "exposure_col" not in of_join or "time_col" not in of_join or result.spec["by"]:
         raise OptionError(
@@ -215,9 +216,7 @@ def _over_time(
     return effect_over_time(result.per_user, specs, assignment=assignment, **own)
 
 
-def expected_arguments(
-    given: Namespace, options: Given, rows: pd.DataFrame
-) -> dict[Any, Any] | None:
+def expected_arguments(given: Namespace, options: Given, rows: DataFrame) -> dict[Any, Any] | None:
     """Return the planned share of each variant from texts such as A=0.9; None without them.
 
     If strata are named, and all texts are as week1:A=0.9, they are the shares of each stratum.
@@ -265,10 +264,10 @@ def _column_or_pair(text: str, columns: Iterable[str]) -> str | tuple[str, ...]:
 
 
 def _health(
-    health: pd.DataFrame,
+    health: DataFrame,
     join: dict[str, Any],
     planned: bool,
-    compared: pd.DataFrame,
+    compared: DataFrame,
     n_compared: int,
 ) -> str:
     """Return the table of assigned users, and one line for each conclusion; the sample ratio is of
@@ -308,7 +307,7 @@ def _with_p(said: str, p: float) -> str:
 # -- both
 
 
-def compact(table: pd.DataFrame) -> str:
+def compact(table: DataFrame) -> str:
     """Return the columns that fit into a terminal: segments, metric, comparison, difference,
     relative, p, verdict."""
     shown = report_table(table).frame
@@ -373,7 +372,7 @@ def sides_of_folders(
     for (role, flag), folder in zip(flags.items(), folders, strict=True):
         result = read_parquet(folder)
         by = result.spec["by"]
-        rows = _rows_of_named(given, flag, result.per_user, result.spec["by"])
+        rows = _rows_of_named(given, flag, result.per_user, by)
         if by and (models := rows[by[0]].unique().tolist())[1:]:
             several = f"{folder} has several {by[0]}s ({', '.join(map(str, models))})"
             raise OptionError(f"{several}; name one: {as_flag(flag)}")
@@ -381,9 +380,7 @@ def sides_of_folders(
     return sides
 
 
-def _rows_of_named(
-    given: Namespace, flag: str, frame: pd.DataFrame, by: Sequence[str]
-) -> pd.DataFrame:
+def _rows_of_named(given: Namespace, flag: str, frame: DataFrame, by: Sequence[str]) -> DataFrame:
     """Return the rows of the recommender that was named, if one was and the frame tells them
     apart."""
     model = getattr(given, flag)

@@ -18,6 +18,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pandas as pd
+from pandas import DataFrame
 
 from ..diagnostics import audit, check, data_profile
 from ..errors import EmptyPopulationError, OptionError, RecdfError
@@ -96,7 +97,7 @@ EXPECTED_ROWS = re.compile(
 EXPECTED_MODELS = re.compile(r"models\s*==?\s*(.+)")
 
 
-def check_expected(given: Namespace, data: Mapping[str, pd.DataFrame | Source]) -> None:
+def check_expected(given: Namespace, data: Mapping[str, DataFrame | Source]) -> None:
     """Raise if the numbers of rows, the models or the days of --true and --pred are not as
     expected."""
     for text in given.expect or []:
@@ -169,7 +170,7 @@ def _refuse_others(
             raise Unexpected(f"--{role} {getattr(given, role)} {word} {shown}; {asked}")
 
 
-def _counts(data: Mapping[str, pd.DataFrame | Source], role: str, name: str) -> pd.Series:
+def _counts(data: Mapping[str, DataFrame | Source], role: str, name: str) -> pd.Series:
     """Count the rows of each value of a column, by its text: 1 for the number 1.0 too. Files may be
     read piece by piece."""
     of = data[role]
@@ -325,7 +326,7 @@ def _streamed(given: Namespace, options: Given, scratch: Path) -> tuple[Given, d
 
 def read_frames_of(
     given: Namespace, options: Given, paths: Mapping[str, str]
-) -> dict[str, pd.DataFrame]:
+) -> dict[str, DataFrame]:
     """Read `true`, `pred` and the side tables, with ids of the same types and the standard names in
     all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
@@ -378,11 +379,11 @@ def _audit(given: Namespace, _: Given) -> Reply:
         **frames,
         **options,
     )
-    tables = {"findings": pd.DataFrame(found), "floors": found.floors}
+    tables = {"findings": DataFrame(found), "floors": found.floors}
     return _findings(found, "nothing found", f"\n\n{found.floors.to_string(index=False)}", tables)
 
 
-def _findings(found: pd.DataFrame, none: str, below: str, tables: Tables) -> Reply:
+def _findings(found: DataFrame, none: str, below: str, tables: Tables) -> Reply:
     """Say findings, with the number of each severity below them. An error ends the command with
     code 1, and a warning where `--fail-on` names it."""
     counts = found["severity"].value_counts()

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+from pandas import DataFrame
 
 from ..diagnostics import History, diff, past_runs, past_tests
 from ..display.leaderboard import leaderboard
@@ -80,7 +80,7 @@ def _interleaved(given: Namespace, options: Given) -> Reply:
     return Reply("\n".join(lines), {"interleaved": table})
 
 
-def _users_and_metrics(given: Namespace) -> tuple[Evaluation, pd.DataFrame, dict[str, Any]]:
+def _users_and_metrics(given: Namespace) -> tuple[Evaluation, DataFrame, dict[str, Any]]:
     """Return a result, its users, and the columns of the metrics that are asked for."""
     result = read_parquet(given.results)
     users = result.per_user
@@ -282,7 +282,7 @@ def _impressions(given: Namespace, options: Given) -> Reply:
     parts = {"log": {}} | {of: one for of, one in spec["counts"].items() if isinstance(one, dict)}
     parts["log"] = {name: n for name, n in spec["counts"].items() if name not in parts}
     rows = [(of, *pair) for of, found in parts.items() for pair in found.items()]
-    counts = pd.DataFrame(rows, columns=["of", "count", "n"])
+    counts = DataFrame(rows, columns=["of", "count", "n"])
     usual = {"rank_col": "rank", "relevance_col": "relevance", "item_col": "item_id"}
     flags = " ".join(
         " ".join([flag(name), *as_columns(value)])
@@ -339,7 +339,7 @@ def _past(given: Namespace, options: Given) -> Reply:
     return Reply("\n\n".join(said), tables, {**first, **tables})
 
 
-def _proxies(options: Given, tests: pd.DataFrame) -> Tables:
+def _proxies(options: Given, tests: DataFrame) -> Tables:
     """Relate the offline metrics of past experiments to the online ones, if three experiments
     measured both."""
     sides = {

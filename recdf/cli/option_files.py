@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError, closest
-from ..inputs.options import OPTIONS
+from ..inputs.options import OPTIONS, ByName
 from .arguments import OF_FILES, Parser, add_arguments, file, local
 
 PYPROJECT = "pyproject.toml"
@@ -56,9 +56,7 @@ def with_files(
     own = _keys_and_actions(commands[command])
     words: dict[str, list[str]] = {}  # by the name of the argument; the file taken first wins
 
-    def take(
-        source: str, keys: Mapping[str, Any], folder: Path | None = None, shared: bool = False
-    ) -> None:
+    def take(source: str, keys: ByName, folder: Path | None = None, shared: bool = False) -> None:
         """Take the keys of a file, or of a table of it, whose paths are those of the `folder`. Of
         keys that all commands share, those that this command lacks are left out."""
         known = {*own}
@@ -158,7 +156,7 @@ def _as_arguments(parser: Parser, action: argparse.Action, said: str, value: Any
     return [f"{flag}{'=' if flag.startswith('--') else ''}{text}" for text in texts]
 
 
-def _keys_of_job(path: str, command: str, commands: Collection[str]) -> Mapping[str, Any]:
+def _keys_of_job(path: str, command: str, commands: Collection[str]) -> ByName:
     """Return the options of a command in the file of --config."""
     keys = _toml(Path(path).expanduser(), f"--config {path}")
     tables = [name for name, value in keys.items() if isinstance(value, dict) and name in commands]
@@ -173,7 +171,7 @@ def _keys_of_job(path: str, command: str, commands: Collection[str]) -> Mapping[
     return keys[command]
 
 
-def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
+def _project(named: str | None) -> tuple[Path, ByName] | None:
     """Return the project's file and its options: the one that is named, or the nearest one that has
     some.
 
@@ -197,7 +195,7 @@ def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
     return None
 
 
-def _keys_of_project(path: Path) -> Mapping[str, Any] | None:
+def _keys_of_project(path: Path) -> ByName | None:
     keys = _toml(path, str(path))
     if path.name != PYPROJECT:
         return keys

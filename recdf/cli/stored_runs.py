@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas import DataFrame
 
 from ..datasets import Shop, sample_shop
 from ..diagnostics import History, check, exposure_table, position_table
@@ -92,16 +93,15 @@ def label(argument: str, text: str | None, values: pd.Series) -> Any:
 def given_for_models(given: Namespace, result: Evaluation | None) -> Given:
     """Return what a leaderboard and a report are told of the models of a result: the baseline,
     segments, cheap labels and bounds."""
-    by = [] if result is None else result.spec["by"]
     baseline = given.baseline
-    segments = None
-    if result is not None and len(by) == 1:
+    segments = given.segments
+    if result is not None and len(by := result.spec["by"]) == 1:
         baseline = label("baseline", baseline, result.summary[by[0]])
-    if given.segments is not None and result is None:
-        segments = read_files({"segments": given.segments}, [], [])["segments"]
-    elif given.segments is not None and result is not None:
+    if segments is not None and result is None:
+        segments = read_files({"segments": segments}, [], [])["segments"]
+    elif segments is not None and result is not None:
         keys = result.spec["user_col"]
-        segments = read_beside(given.segments, file_of_rows(given.results[0]), keys, [])
+        segments = read_beside(segments, file_of_rows(given.results[0]), keys, [])
     return {
         "baseline": baseline,
         "segments": segments,
@@ -153,7 +153,7 @@ def given_margins(given: Namespace) -> dict[str, Any]:
     return margins
 
 
-def decided(table: pd.DataFrame, roles: Roles, ran: Given) -> Tables:
+def decided(table: DataFrame, roles: Roles, ran: Given) -> Tables:
     """Return the decision and what each role says, if there are roles."""
     if not roles:
         return {}
@@ -161,7 +161,7 @@ def decided(table: pd.DataFrame, roles: Roles, ran: Given) -> Tables:
     return {"decision": decision, "roles": role_verdicts(table, roles)}
 
 
-def decision_text(decision: pd.DataFrame) -> str:
+def decision_text(decision: DataFrame) -> str:
     """Return the decision about every treatment for a terminal, with a line for each reason."""
     lines = []
     for row in decision.to_dict("records"):
@@ -173,7 +173,7 @@ def decision_text(decision: pd.DataFrame) -> str:
     return plain_signs("\n".join(lines))
 
 
-def failing_decisions(decision: pd.DataFrame | None) -> Iterator[tuple[str, str]]:
+def failing_decisions(decision: DataFrame | None) -> Iterator[tuple[str, str]]:
     """Give what `--fail-on` may name of each treatment's decision, with its sentence."""
     fails = {"do_not_ship": "worse", "keep_running": "undecided", "invalid": "invalid"}
     for row in [] if decision is None else decision.to_dict("records"):
@@ -185,7 +185,7 @@ def failing_decisions(decision: pd.DataFrame | None) -> Iterator[tuple[str, str]
             yield "warning", f"{pair}: {row['deviations']}"
 
 
-def with_times(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
+def with_times(frame: DataFrame, name: str | None) -> DataFrame:
     """Return a frame with a text column read as times, if it holds times."""
     if name not in frame.columns or not pd.api.types.is_string_dtype(frame[name].dtype):
         return frame
@@ -304,13 +304,13 @@ def _report(given: Namespace, options: Given) -> Reply:
         history=None if given.history is None else History(given.history),
     )
     n_bytes = path.stat().st_size
-    written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
+    written = DataFrame({"file": [str(path)], "bytes": [n_bytes]})
     return Reply(
         f"wrote {path}, {n_bytes / 1e3:,.0f} kB: open it in a browser", printed={"report": written}
     )
 
 
-def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+def _read_all(paths: Mapping[str, Path]) -> dict[str, DataFrame]:
     """Read tables by flag, all of them of the same moment; refuse those of two runs in one
     folder."""
     kinds = (COMPARISON_FILES, ESTIMATED, GATE_FILES)
@@ -319,7 +319,7 @@ def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
         for name, path in paths.items()
     }
 
-    def read() -> dict[str, pd.DataFrame]:
+    def read() -> dict[str, DataFrame]:
         tables = {name: _read_beside(name, path) for name, path in paths.items()}
         if "gate" in paths:
             tables["checks"] = _read_beside("gate", paths["gate"].parent / GATE_FILES[1])
@@ -332,7 +332,7 @@ def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
     return steadily(watched, read) if paths else {}
 
 
-def _read_beside(name: str, path: Path) -> pd.DataFrame:
+def _read_beside(name: str, path: Path) -> DataFrame:
     """Read a table beside the result; the first word of its name is its flag."""
     name = flag(name.split()[0])
     try:

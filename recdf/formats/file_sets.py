@@ -25,7 +25,7 @@ from ..inputs.data_files import (
     without_bare_index,
 )
 from ..inputs.door import new_names, takes_options
-from ..inputs.options import Options, as_columns
+from ..inputs.options import ByName, Names, Options, as_columns
 from .format_records import TOO_LARGE, Format, InputFile, beyond_numbers, format_named, format_of
 
 # ------------------------------------------------------------------------------------------
@@ -47,11 +47,11 @@ NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 
 def read_files(
-    paths: Mapping[str, Any],
-    keys: Sequence[str],
-    by: Sequence[str],
-    columns: Sequence[str] = (),
-    names: Mapping[str, Any] | None = None,
+    paths: ByName,
+    keys: Names,
+    by: Names,
+    columns: Names = (),
+    names: ByName | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of
     single files.
@@ -64,7 +64,7 @@ def read_files(
     return _as_frames({name: one.read(needed) for name, one in sets.items()}, sets, keys, by)
 
 
-def _file_sets(paths: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, FileSet]:
+def _file_sets(paths: ByName, names: ByName) -> dict[str, FileSet]:
     """Find the files of each frame."""
     return {
         name: replace(FileSet.of(path), role=name, names=names.get(name) or None)
@@ -72,7 +72,7 @@ def _file_sets(paths: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
+def read_beside(path: Any, parquet: Any, keys: Names, by: Names) -> pd.DataFrame:
     """Read one frame, its ids alike those of a parquet file, of which only the types are read, or
     of a schema."""
     from pyarrow import parquet as pq  # costs import time that other commands need not pay
@@ -84,10 +84,10 @@ def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str])
 
 
 def as_parquet(
-    paths: Mapping[str, Any],
-    keys: Sequence[str],
-    by: Sequence[str],
-    names: Mapping[str, Any],
+    paths: ByName,
+    keys: Names,
+    by: Names,
+    names: ByName,
     folder: Any,
 ) -> dict[str, Any]:
     """Write files of other formats as parquet files, with the types of `read_files`, and return
@@ -118,7 +118,7 @@ def as_parquet(
 
 
 def _as_frames(
-    tables: Mapping[str, Any], sets: Mapping[str, FileSet], keys: Sequence[str], by: Sequence[str]
+    tables: ByName, sets: Mapping[str, FileSet], keys: Names, by: Names
 ) -> dict[str, pd.DataFrame]:
     """Give the columns of the tables that are text their types, and make frames of all, with the
     dtypes that pandas wrote. Integers beside nulls stay integers."""
@@ -141,8 +141,8 @@ def _as_frames(
 def settled_kinds(
     texts: Mapping[str, Iterable[Any]],
     others: Sequence[Any],
-    keys: Sequence[str],
-    by: Sequence[str],
+    keys: Names,
+    by: Names,
 ) -> dict[str, dict[str, list[Any]]]:
     """Return, for each column of each frame of text, given its pieces, the kinds of numbers that
     take all its values, the narrowest first. Ids are text in all of them, unless all, and the
@@ -169,7 +169,7 @@ def settled_kinds(
 
 
 def typed(
-    table: Any, kinds: Mapping[str, list[Any]], ids: Sequence[str], files: FileSet, start: int = 0
+    table: Any, kinds: Mapping[str, list[Any]], ids: Names, files: FileSet, start: int = 0
 ) -> Any:
     """Return a table, in which each column of text has the first of its kinds. `start` is the row
     where it begins."""
@@ -267,7 +267,7 @@ class FileSet:
     def folder_columns(self) -> dict[str, Any]:
         return folder_columns(self.paths)
 
-    def read(self, columns: Sequence[str]) -> Any:
+    def read(self, columns: Names) -> Any:
         """Read all files to one Arrow table; of text files, every column is text.
 
         A file that lacks one of the `columns` that another file has is refused: its rows would be
@@ -325,7 +325,7 @@ class FileSet:
     def _tables(self, path: str, piece: int | None) -> Iterator[Any]:
         empty = True
         try:
-            for table in self.format.read(InputFile(path, self.system), piece):
+            for table in self.format.read(InputFile(path, self.system, piece)):
                 empty = False
                 yield self._named(table, path)
         except RecdfError:

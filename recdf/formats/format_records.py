@@ -3,7 +3,7 @@
 Contract: a record says how a file is recognised, how it is read, and what its columns are called.
 The pages, the messages and the command follow from the records.
 
-A reader takes an `InputFile` and the size of a piece in bytes (None: one table), and yields tables.
+A reader takes an `InputFile`, and yields its tables: one, or pieces of about so many bytes.
 Ids are text where the format says so. In formats whose columns have no types (CSV), every column is
 text.
 """
@@ -18,7 +18,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,14 @@ TOO_LARGE = "is larger than any number that can be stored"
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file, or the folder of a table, with the fsspec file system of an address."""
+    """A file, or the folder of a table, with the fsspec file system of an address.
+
+    piece : the bytes that are read at a time; None if it is read as a whole.
+    """
 
     path: str
     system: Any = None
+    piece: int | None = None
 
     @cached_property
     def ending(self) -> str:
@@ -101,7 +105,7 @@ class InputFile:
         return [cell.strip('" ') for cell in self.lines[0].split(separator)] if self.lines else []
 
 
-TableReader = Callable[[InputFile, int | None], Iterator[Any]]
+TableReader = Callable[[InputFile], Iterator[Any]]
 UNNAMED = "*"  # an ending that no format has
 
 
@@ -117,7 +121,7 @@ def delimited(
     Of `names`, those that begin with an underscore are of fields that are not read.
     """
 
-    def read_fields(file: InputFile, piece: int | None) -> Iterator[Any]:
+    def read_fields(file: InputFile) -> Iterator[Any]:
         from pyarrow import csv  # costs import time that other calls need not pay
 
         if file.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -134,14 +138,14 @@ def delimited(
         types = csv.ConvertOptions(
             column_types=dict.fromkeys(columns, LONG_TEXT), include_columns=wanted
         )
-        rows = csv.ReadOptions(column_names=names, block_size=piece)
+        rows = csv.ReadOptions(column_names=names, block_size=file.piece)
         with file.opened() as raw:
             stream = raw if names is None else pa.TransformInputStream(raw, _OneSpace())
-            if piece is None:
+            if file.piece is None:
                 tables = iter([csv.read_csv(pa.BufferReader(stream.read()), rows, layout, types)])
             else:
                 reader = csv.open_csv(stream, rows, layout, types)
-                tables = _pieces(reader.schema, reader, piece)
+                tables = _pieces(reader.schema, reader)
             for table in tables:
                 if number is not None:
                     at = table.column_names.index(number)
@@ -187,7 +191,7 @@ def _floats(file: InputFile, text: Any) -> Any:
     return found
 
 
-def atomic(file: InputFile, piece: int | None) -> Iterator[Any]:
+def atomic(file: InputFile) -> Iterator[Any]:
     """Read an atomic file of RecBole, whose header has the type of each column: user_id:token."""
     kinds = {
         "token": LONG_TEXT,
@@ -195,7 +199,7 @@ def atomic(file: InputFile, piece: int | None) -> Iterator[Any]:
         "token_seq": pa.list_(LONG_TEXT),
         "float_seq": pa.list_(FLOAT),
     }
-    for table in delimited("\t", quoted=False)(file, piece):
+    for table in delimited("\t", quoted=False)(file):
         columns = {}
         for name in table.column_names:
             own, _, kind = name.rpartition(":")
@@ -209,9 +213,9 @@ def atomic(file: InputFile, piece: int | None) -> Iterator[Any]:
         yield pa.table(columns)
 
 
-def lists_of_text(file: InputFile, piece: int | None) -> Iterator[Any]:
+def lists_of_text(file: InputFile) -> Iterator[Any]:
     """Read a submission of Kaggle: an id, and its items in one text, best first."""
-    for table in delimited(",")(file, piece):
+    for table in delimited(",")(file):
         if table.num_columns != 2:
             raise DataError(
                 f"{file.path} has {table.num_columns} columns; a submission has two: an id, and "
@@ -221,29 +225,28 @@ def lists_of_text(file: InputFile, piece: int | None) -> Iterator[Any]:
         yield pa.table({"user_id": table[0].take(run_of(length)), "item_id": items})
 
 
-def items_of_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
+def items_of_lists(file: InputFile) -> Iterator[Any]:
     """Read an ItemListCollection of LensKit: the keys of a list, and its items as a list of
     structs."""
-    for table in parquet_tables(file, piece):
+    for table in parquet_tables(file):
         lists = table["items"].combine_chunks()
         rows = table.drop_columns(["items"]).take(pc.list_parent_indices(lists))
         rows = rows.append_column("items", pc.list_flatten(lists)).flatten()
         yield rows.rename_columns([name.removeprefix("items.") for name in rows.column_names])
 
 
-def parquet_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+def parquet_tables(file: InputFile) -> Iterator[Any]:
     from pyarrow import parquet  # costs import time that other calls need not pay
 
     with file.opened() as stream:
         data = parquet.ParquetFile(stream)
-        yield from (
-            [data.read()]
-            if piece is None
-            else _pieces(data.schema_arrow, data.iter_batches(), piece)
-        )
+        if file.piece is None:
+            yield data.read()
+        else:
+            yield from _pieces(data.schema_arrow, data.iter_batches())
 
 
-def arrow_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+def arrow_tables(file: InputFile) -> Iterator[Any]:
     """Read an Arrow file, or an Arrow stream."""
     with file.opened() as stream:
         if file.head.startswith(b"ARROW1"):
@@ -253,24 +256,21 @@ def arrow_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
             batches = map(reader.get_batch, range(reader.num_record_batches))
         else:
             batches = reader = pa.ipc.open_stream(stream)
-        yield from _pieces(reader.schema, batches, piece)
+        yield from _pieces(reader.schema, batches)
 
 
-def _pieces(schema: Any, batches: Iterator[Any], piece: int | None) -> Iterator[Any]:
-    """Give one table of all batches, or an empty one and one of each batch."""
-    if piece is None:
-        yield pa.Table.from_batches(batches, schema)
-    else:
-        yield schema.empty_table()
-        yield from map(pa.Table.from_batches, ([batch] for batch in batches))
+def _pieces(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    """Give a table without rows, and one of each batch."""
+    yield schema.empty_table()
+    yield from map(pa.Table.from_batches, ([batch] for batch in batches))
 
 
-def json_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
+def json_lines(file: InputFile) -> Iterator[Any]:
     """Read one object per line; text that looks like a time stays text."""
     from pyarrow import json as arrow_json  # costs import time that other calls need not pay
 
     with file.opened() as raw, io.BufferedReader(raw) as stream:
-        while block := b"".join(stream.readlines(piece or -1)):
+        while block := b"".join(stream.readlines(file.piece or -1)):
             if not block.strip():
                 continue
             size = arrow_json.ReadOptions(block_size=min(len(block) + 2, 2**31 - 1))
@@ -287,7 +287,7 @@ def json_lists(value_name: str) -> TableReader:
     """Return a reader of {query: {document: number}}, also within one subset and one split, as MTEB
     writes it."""
 
-    def read_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
+    def read_lists(file: InputFile) -> Iterator[Any]:
         with file.opened() as stream:
             found = json.loads(stream.read())
         found.pop("mteb_model_meta", None)
@@ -304,9 +304,7 @@ def json_lists(value_name: str) -> TableReader:
 
 def of_member(reader: TableReader, member: Callable[[InputFile], str]) -> TableReader:
     """Return a reader of a folder that reads one file in it."""
-    return lambda file, piece: reader(
-        InputFile(os.path.join(file.path, member(file)), file.system), piece
-    )
+    return lambda file: reader(replace(file, path=os.path.join(file.path, member(file))))
 
 
 def _library(name: str, extra: str, file: InputFile) -> Any:
@@ -321,19 +319,19 @@ def _library(name: str, extra: str, file: InputFile) -> Any:
         raise MissingExtraError(said) from None
 
 
-def delta_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+def delta_tables(file: InputFile) -> Iterator[Any]:
     data = _library("deltalake", "delta", file).DeltaTable(file.path).to_pyarrow_dataset()
-    yield from _pieces(data.schema, data.to_batches(), piece)
+    yield from _pieces(data.schema, data.to_batches())
 
 
-def iceberg_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+def iceberg_tables(file: InputFile) -> Iterator[Any]:
     library = _library("pyiceberg.table", "iceberg", file)
     # The catalog knows the present state of a table. Without it, that is the one of the highest
     # number.
     states = Path(file.path).glob("metadata/*.metadata.json")
     last = max(states, key=lambda one: int((re.findall(r"\d+", one.name) or ["0"])[0]))
     reader = library.StaticTable.from_metadata(str(last)).scan().to_arrow_batch_reader()
-    yield from _pieces(reader.schema, reader, piece)
+    yield from _pieces(reader.schema, reader)
 
 
 # ------------------------------------------------------------------------------------------------

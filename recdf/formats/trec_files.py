@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pandas import Series
 
 from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.door import takes_options
@@ -125,7 +126,7 @@ def write_trec(
     else:
         gains = np.ones(len(frame))
         if relevance is not None:
-            gains = pd.Series(float_column(frame, relevance, "true")).fillna(-1).to_numpy()
+            gains = Series(float_column(frame, relevance, "true")).fillna(-1).to_numpy()
         if (odd := (gains != gains.round()) | (np.abs(gains) >= 2**31)).any():
             raise DataError(
                 f"true[{relevance!r}] holds {gains[odd][0]:g}; a relevance of TREC is an integer "
@@ -169,11 +170,11 @@ def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[Any], tag: s
         if np.isfinite(short).all():
             # As integers, 32-bit floats that follow each other differ by 1.
             bits = short.view(np.int32).astype(np.int64)
-            place = pd.Series(np.where(bits < 0, -(bits & 0x7FFFFFFF), bits), index=rows.index)
+            place = Series(np.where(bits < 0, -(bits & 0x7FFFFFFF), bits), index=rows.index)
             lower = (place + rank).groupby(rows["list"]).cummin() - rank
             bits = np.where(lower < 0, -lower | 0x80000000, lower).astype(np.uint32)
             score = rows["number"].where(place == lower, bits.view(np.float32).astype(float))
-    (word,) = _one_word(pd.Series([tag]), "tag").to_pylist()
+    (word,) = _one_word(Series([tag]), "tag").to_pylist()
     user, item = (one.take(pa.array(rows.index)) for one in ids)
     return [user, LONG("Q0"), item, _as_text(rank), _as_text(score), LONG(word)]
 

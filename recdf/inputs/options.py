@@ -54,6 +54,9 @@ from .constraints import (
 from .conventions import LIKE, Convention, find_convention
 from .lazy_frames import lazy_rows
 
+Names = Sequence[str]
+ByName = Mapping[str, Any]  # such as frames by their roles, or options
+
 GIVEN_IDS = Constraint(
     "a list, Series or frame of ids",
     lambda value: isinstance(value, Collection) and not isinstance(value, str | bytes),

@@ -9,8 +9,9 @@ Arrow table. The engine brings the cells of a bucket together, and a worker unpa
     rows of a chunk ─ pack ─► (bucket 0, cell) (bucket 1, cell) ... ─ engine ─► cells of bucket 0 ─
     unpack ─► rows
 
-The work on a bucket is picklable and takes its number and its cells. It returns one table, whose
-schema is the same for every bucket. It uses one thread, since engines give each task one core.
+The work on a bucket is picklable and takes its number and its rows, which `InBuckets` unpacks. It
+returns one table, whose schema is the same for every bucket. It uses one thread, since engines give
+each task one core.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 from numpy import ndarray
 from pandas import DataFrame, Series
-from pyarrow import RecordBatch, Schema, Table
+from pyarrow import Array, ArrowException, RecordBatch, Schema, Table
 
 from ..errors import DataError, EngineError
 from ..evaluation.evaluate import checked
@@ -40,7 +41,7 @@ from ..inputs.codes import GOLDEN, LOW_BYTES
 from ..inputs.frames import without_dictionary
 from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
-from ..inputs.options import Options
+from ..inputs.options import Names, Options
 from ..inputs.sorting import offsets, spans
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
@@ -49,6 +50,7 @@ from .engines import IN_BUCKET, Handle, Shared, opened
 from .source import frame_of_arrow, narrowed
 
 Schemas = Mapping[str, Schema]
+RowsByRole = Mapping[str, Table]  # the rows of one bucket, by the role of their frame
 Cells = Sequence[Any]
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
@@ -106,7 +108,7 @@ class Packing:
     their items, if they may hold several.
     """
 
-    keys: Sequence[str]
+    keys: Names
     spread: str
     n_buckets: int
     schema: Schema
@@ -150,7 +152,7 @@ class Packing:
                 filled.append(number)
                 ends.append(sink.tell())
         places = pa.py_buffer(np.array(ends, np.int32))
-        cells = pa.Array.from_buffers(pa.binary(), len(filled), [None, places, sink.getvalue()])
+        cells = Array.from_buffers(pa.binary(), len(filled), [None, places, sink.getvalue()])
         return pa.record_batch([pa.array(filled, pa.int32()), cells], schema=PACKED)
 
 
@@ -163,7 +165,7 @@ def cells_by_bucket(packing: Packing, table: Table) -> dict[int, list[bytes]]:
     return found
 
 
-def bucket_of(table: Table, keys: Sequence[str], spread: str, n_buckets: int) -> ndarray:
+def bucket_of(table: Table, keys: Names, spread: str, n_buckets: int) -> ndarray:
     """Return the bucket of each row. Equal keys have the same bucket, whatever their types."""
     columns = [table[name] for name in keys]
     missing = [null for null in map(nulls, columns) if null is not None]
@@ -189,7 +191,7 @@ def cast_table(table: Table, schema: Schema) -> Table:
         if column.type != field.type:
             try:
                 column = column.cast(field.type)
-            except pa.ArrowException as error:
+            except ArrowException as error:
                 what = f"{column.type} in some parts of the frame and {field.type} in others"
                 raise DataError(
                     f"the column {field.name!r} is {what}; convert it to one type ({error})"
@@ -203,7 +205,7 @@ def arrow_table_of(frame: DataFrame, holder: str) -> Table:
     """Return a frame as a table. `holder` says what holds the values, for the message."""
     try:
         return Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (ArrowException, TypeError, ValueError) as error:
         why = " ".join(map(str, error.args))
         raise DataError(
             f"a column of {holder} values that Arrow cannot hold in one column: {why}"
@@ -217,24 +219,16 @@ def of_cell(cell: Any) -> Table:
     return ipc.open_stream(cell.as_buffer() if isinstance(cell, pa.Scalar) else cell).read_all()
 
 
-def is_filled(cell: Any) -> bool:
-    return cell is not None and (not isinstance(cell, pa.Scalar) or cell.is_valid)
-
-
-def of_cells(cells: Cells, schema: Schema) -> Table:
-    """Return the rows of some cells. A null cell holds no rows."""
-    found = (of_cell(cell).cast(schema) for cell in cells if is_filled(cell))
-    return pa.concat_tables([schema.empty_table(), *found])
-
-
 def by_role(cells: Cells, schemas: Schemas) -> dict[str, Table]:
-    """Return the rows of each frame, whose role is in the metadata of its cells."""
-    rows: dict[str, list[Table]] = {role: [] for role in schemas}
+    """Return the rows of each frame, whose role is in the metadata of its cells. A null cell holds
+    no rows."""
+    rows = {role: [schema.empty_table()] for role, schema in schemas.items()}
     for cell in cells:
-        if is_filled(cell):
+        if cell is not None and (not isinstance(cell, pa.Scalar) or cell.is_valid):
             table = of_cell(cell)
-            rows[table.schema.metadata[b"role"].decode()].append(table)
-    return {role: of_cells(rows[role], schema) for role, schema in schemas.items()}
+            role = table.schema.metadata[b"role"].decode()
+            rows[role].append(table.cast(schemas[role]))
+    return {role: pa.concat_tables(tables) for role, tables in rows.items()}
 
 
 def add_in_pairs(results: Sequence[Any]) -> Any:
@@ -266,7 +260,7 @@ def part_of(columns: Sequence[Any], n_parts: int) -> ndarray:
     return ((hashed >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32)).astype(np.uint16)
 
 
-def given_ids(series: Series) -> pa.Array:
+def given_ids(series: Series) -> Array:
     """Return the caller's ids as an array for `part_of`. Unlike those of files, they may be
     integers beyond 64 bits."""
     try:
@@ -338,7 +332,7 @@ def nulls(column: Any) -> ndarray | None:
     return null if null.any() else None
 
 
-def known_rows(table: Table, names: Sequence[str]) -> Table:
+def known_rows(table: Table, names: Names) -> Table:
     """Return the rows that have neither a null nor a NaN in these columns."""
     missing = [null for null in (nulls(table[name]) for name in names) if null is not None]
     return table.filter(pa.array(~np.logical_or.reduce(missing))) if missing else table
@@ -407,32 +401,29 @@ class Measuring:
     """Measure one bucket. Without `per_user`, return its sums as one cell. With it, return the rows
     of its lists."""
 
-    handle: Handle
-    schemas: Schemas
+    handle: Handle | Shared
     per_user: Schema | None = None
 
-    def __call__(self, bucket: int, cells: Cells) -> Table:
-        with working_on(bucket):
-            shared: Shared = opened(self.handle)
-            try:
-                part = part_of_bucket(shared, bucket, by_role(cells, self.schemas))
-                result = measure(shared.of(bucket), part)
-            except MemoryError:  # the engine may try again elsewhere
-                raise
-            except (SystemExit, Exception) as error:
-                # It is put into the result, so that users see it without a stack trace of Java.
-                if isinstance(error, SystemExit):  # the engine could not tell why the worker ended
-                    words = ", ".join([f"SystemExit: {error}", *getattr(error, "__notes__", [])])
-                    error = EngineError(f"{words}; a metric must not end the process of a worker")
-                result = PartResult(frozenset({bucket}), failure=Failure(error, bucket))
-            if self.per_user is None:
-                return pa.table([[result_bytes(result)]], schema=CELL)
-            checked(shared.call, result)  # raises the error of the bucket, if it failed
-            assert result.rows is not None
-            return rows_table(result.rows, self.per_user)
+    def __call__(self, bucket: int, rows: RowsByRole) -> Table:
+        shared: Shared = opened(self.handle)
+        try:
+            result = measure(shared.of(bucket), part_of_bucket(shared, bucket, rows))
+        except MemoryError:  # the engine may try again elsewhere
+            raise
+        except (SystemExit, Exception) as error:
+            # It is put into the result, so that users see it without a stack trace of Java.
+            if isinstance(error, SystemExit):  # the engine could not tell why the worker ended
+                words = ", ".join([f"SystemExit: {error}", *getattr(error, "__notes__", [])])
+                error = EngineError(f"{words}; a metric must not end the process of a worker")
+            result = PartResult(frozenset({bucket}), failure=Failure(error, bucket))
+        if self.per_user is None:
+            return pa.table([[result_bytes(result)]], schema=CELL)
+        checked(shared.call, result)  # raises the error of the bucket, if it failed
+        assert result.rows is not None
+        return rows_table(result.rows, self.per_user)
 
 
-def part_of_bucket(shared: Shared, bucket: int, tables: Mapping[str, Table]) -> Part:
+def part_of_bucket(shared: Shared, bucket: int, tables: RowsByRole) -> Part:
     frames = {role: frame_of_arrow(table) for role, table in tables.items()}
     true = frames.get("true")
     pred = frames["pred"]
@@ -525,20 +516,18 @@ class Listing:
     """
 
     handle: Handle | Shared
-    schemas: Schemas
     listed: Schema
     silent: ndarray
 
-    def __call__(self, bucket: int, cells: Cells) -> Table:
-        with working_on(bucket):
-            shared: Shared = opened(self.handle)
-            part = part_of_bucket(shared, bucket, by_role(cells, self.schemas))
-            call = shared.of(bucket)
-            with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
-                lists = np.flatnonzero(np.isin(matched.list_by, self.silent))
-                n = matched.n_pred[lists]
-                rows = matched.rows(spans(matched.start[lists], n))
-                items = label_array(part.pred[call.options.item_col].take(rows))
-                by = matched.list_by[lists].repeat(n)
-            found = pa.table([pa.array(by), items], names=self.listed.names)
-            return distinct_rows(found.cast(self.listed))
+    def __call__(self, bucket: int, rows: RowsByRole) -> Table:
+        shared: Shared = opened(self.handle)
+        part = part_of_bucket(shared, bucket, rows)
+        call = shared.of(bucket)
+        with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
+            lists = np.flatnonzero(np.isin(matched.list_by, self.silent))
+            n = matched.n_pred[lists]
+            places = matched.rows(spans(matched.start[lists], n))
+            items = label_array(part.pred[call.options.item_col].take(places))
+            by = matched.list_by[lists].repeat(n)
+        found = pa.table([pa.array(by), items], names=self.listed.names)
+        return distinct_rows(found.cast(self.listed))

@@ -9,28 +9,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-import pandas as pd
 import pyarrow as pa
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from pyarrow import Schema, Table
 
 from ..errors import ColumnError, MissingExtraError
 from ..evaluation.evaluate import EvaluateArguments
 from ..inputs.machine import sizes
-from ..inputs.options import as_columns, id_columns
+from ..inputs.options import ByName, Names, as_columns, id_columns
 from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
 from .buckets import HEAD_LENGTH, PACKED, adding_up, arrow_table_of
 from .dealt_users import check_on_engine, on_engine
 from .engine import EngineEvaluation, evaluate_frames
 from .engines import (
-    Handle,
+    Engine,
     OnBucket,
     OnChunk,
     Sent,
     as_dtypes,
     check_frames,
-    inline_handle,
     labels_of_table,
     takes_engine_arguments,
 )
@@ -83,7 +81,7 @@ def evaluate(
 
 
 @contextmanager
-def dask_engine(frames: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[DaskEngine]:
+def dask_engine(frames: ByName, options: ByName) -> Iterator[DaskEngine]:
     """Check that the frames are of Dask, and that no column that the call names is an index."""
     try:
         import dask.dataframe as dd
@@ -107,7 +105,7 @@ check_log = on_engine(log_checks.check_log, dask_engine, "Dask")
 check = check_on_engine(dask_engine, "Dask")
 
 
-class DaskEngine:
+class DaskEngine(Engine):
     """What Dask can do with its frames, as `Engine` asks. Packed rows are pandas frames with Arrow
     columns, which Dask does not change."""
 
@@ -124,7 +122,7 @@ class DaskEngine:
         some: Any = frame.head(HEAD_LENGTH, npartitions=-1) if any(unknown) else None
         fields: list[tuple[str, pa.DataType]] = []
         for place, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
-            column = pd.Series([], dtype=dtype)
+            column = Series([], dtype=dtype)
             if unknown[place]:
                 column = some.iloc[:, place].dropna().head(1)
             try:
@@ -136,10 +134,10 @@ class DaskEngine:
             fields.append((name, pa.decimal256(76, 18) if pa.types.is_decimal(kind) else kind))
         return pa.schema(fields)
 
-    def head(self, frame: Any, names: Sequence[str], n: int) -> Table:
+    def head(self, frame: Any, names: Names, n: int) -> Table:
         return arrow_table_of(frame[list(names)].head(n, npartitions=-1), HOLDS)
 
-    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: Schema) -> Any:
+    def each(self, frame: Any, names: Names, work: OnChunk, schema: Schema) -> Any:
         if work is adding_up:  # each bucket is a partition of its own
             frame = frame.repartition(npartitions=min(frame.npartitions, sizes().summed_buckets))
         on_partition = partial(_on_partition, Sent(work), schema)
@@ -169,14 +167,8 @@ class DaskEngine:
     def n_buckets(self, *frames: Any) -> int:
         return max(int(frame.npartitions) for frame in frames if frame is not None)
 
-    def unpersist(self) -> None:
-        """Do nothing: this engine keeps no rows."""
-
     def collect(self, frame: Any) -> Table:
         return arrow_table_of(frame.compute(), HOLDS)
-
-    def share(self, data: bytes) -> Handle:
-        return inline_handle(data)
 
     def local(self, data: Any) -> Any:
         return (
@@ -193,7 +185,7 @@ class DaskEngine:
         dtypes = {
             name: kind
             for name, kind in frame.dtypes.items()
-            if kind != "category" or has_known_categories(pd.Series([], dtype=kind))
+            if kind != "category" or has_known_categories(Series([], dtype=kind))
         }
         return as_dtypes(labels_of_table(table), dtypes)
 
@@ -221,7 +213,7 @@ def _on_partition(work: OnChunk, schema: Schema, frame: DataFrame) -> DataFrame:
     return frame_of_arrow(Table.from_batches(batches, schema))
 
 
-def _typed(dtypes: Mapping[str, Any], frame: DataFrame) -> DataFrame:
+def _typed(dtypes: ByName, frame: DataFrame) -> DataFrame:
     """Give the rows of one partition the dtypes that pandas has for them."""
     return as_dtypes(labels_of_table(arrow_table_of(frame, HOLDS)), dtypes)
 

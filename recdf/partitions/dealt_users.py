@@ -41,7 +41,7 @@ from ..evaluation.storage import local_path
 from ..evaluation.summary_rows import common_type
 from ..inputs.frames import id_frame
 from ..inputs.machine import memory_bytes
-from ..inputs.options import as_columns
+from ..inputs.options import ByName, as_columns
 from ..logs.impression_rows import LogInParts, Rules, raw_frame, with_persons
 from ..logs.impressions import Impressions, from_impressions
 from ..logs.log_checks import SPEC_FILE, moved_since, read_spec
@@ -50,6 +50,7 @@ from ..publishing import published
 from .buckets import (
     HEAD_LENGTH,
     Packing,
+    RowsByRole,
     Schemas,
     add_in_pairs,
     arrow_table_of,
@@ -59,13 +60,13 @@ from .buckets import (
 )
 from .engine import distinct_values, watched
 from .engines import Handle, no_order, opened
-from .files_run import BATCH_ROWS, Memory, in_parts
-from .in_buckets import InBuckets, RowsByRole, shared
+from .files_run import BATCH_ROWS, files_engine
+from .in_buckets import InBuckets
 from .needed import id_kinds
 from .source import Source, frame_of_arrow, plain_schema
 
 Found = TypeVar("Found")
-OfUsers = Callable[[Mapping[str, Any]], Any]
+OfUsers = Callable[[ByName], Any]
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,23 @@ class LogPacking(Packing):
         return bucket_of(users, ["user"], "spread", self.n_buckets)
 
 
-def packing_of(
-    rules: Rules, schema: Schema, n_buckets: int, persons: Handle | Persons | None
-) -> LogPacking:
-    """Return how to deal the rows of a frame. Rows without a user are spread by their item."""
+def dealt_log(
+    engine: Any,
+    frames: ByName,
+    schemas: Schemas,
+    rules: Rules,
+    n_buckets: int,
+    persons: Table | None,
+) -> InBuckets:
+    """Deal the rows of a log and of its events by user, or by the persons of all devices. Rows
+    without a user are spread by their item."""
+    by = None if persons is None else engine.sent(Persons(frame_of_arrow(persons), rules))
     user = rules.device_col or rules.user_col
-    spread = rules.item_col if rules.item_col in schema.names else user
-    return LogPacking([user], spread, n_buckets, schema, persons=persons)
+    packings = {}
+    for role, schema in schemas.items():
+        spread = rules.item_col if rules.item_col in schema.names else user
+        packings[role] = LogPacking([user], spread, n_buckets, schema, persons=by)
+    return InBuckets(engine, frames, packings)
 
 
 def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, Schema]:
@@ -145,7 +156,12 @@ def check_schemas(
 
 
 def on_users(
-    rows: RowsByRole, work: OfUsers, rules: Rules, name: str | None = None, kinds: Any = None
+    _: int,
+    rows: RowsByRole,
+    work: OfUsers,
+    rules: Rules,
+    name: str | None = None,
+    kinds: Any = None,
 ) -> Any:
     """Run `work` on the users of one bucket, for its sums or for its table of this name, with these
     columns. The order of rows follows from their values alone."""
@@ -265,7 +281,7 @@ class LogOfEngine(LogInParts):
     """A log and its events in frames of an engine, by role."""
 
     engine: Any
-    frames: Mapping[str, Any]
+    frames: ByName
     persons: Any
     n_buckets: int
 
@@ -276,27 +292,20 @@ class LogOfEngine(LogInParts):
                 f"{self.engine.name} frame has no order of rows; pass ⟦+time_col=⟧ or "
                 "⟦+rank_col=⟧"
             )
-        in_memory = {} if self.persons is None else {"persons": self._persons()}
-        given = {**self.frames, **in_memory}
-        own = {role: plain_schema(self.engine.schema(one)) for role, one in self.frames.items()}
-        schemas = joint_schemas(own | {role: one.schema for role, one in in_memory.items()}, rules)
+        persons = None if self.persons is None else self._persons()
+        schemas = {role: plain_schema(self.engine.schema(one)) for role, one in self.frames.items()}
+        if persons is not None:
+            schemas["persons"] = persons.schema
+        schemas = joint_schemas(schemas, rules)
 
         def head(role: str) -> Table:
-            if role in in_memory:
-                return in_memory[role]
-            return self.engine.head(given[role], schemas[role].names, HEAD_LENGTH)
+            if persons is not None and role == "persons":
+                return persons
+            return self.engine.head(self.frames[role], schemas[role].names, HEAD_LENGTH)
 
         empty = check_schemas(work, rules, schemas, head)
-        persons: dict[str, Any] = {}  # by which each frame is dealt
-        if in_memory:
-            known = Persons(frame_of_arrow(in_memory["persons"]), rules)
-            of_frames = shared(self.engine, known)
-            persons = dict.fromkeys(self.frames, of_frames) | {"persons": known}
-        packings = {
-            role: packing_of(rules, schema, self.n_buckets, persons.get(role))
-            for role, schema in schemas.items()
-        }
-        dealt = InBuckets(self.engine, given, packings)
+        given = {role: self.frames.get(role, persons) for role in schemas}
+        dealt = dealt_log(self.engine, given, schemas, rules, self.n_buckets, persons)
         of_users = partial(on_users, work=work, rules=rules)
         sums, _ = dealt.made(of_users)
         total = add_in_pairs([without_tables(empty), *sums])
@@ -311,7 +320,8 @@ class LogOfEngine(LogInParts):
         for name, kinds in of_tables.items():
             like = getattr(likes, name)
             like.attrs = {}
-            table = dealt.tables(partial(of_users, name=name, kinds=kinds), kinds)
+            of_bucket = self.engine.sent(partial(of_users, name=name, kinds=kinds))
+            table = dealt.tables(of_bucket, kinds)
             tables[name] = self.engine.typed(table, like)
         return replace(total, **tables)
 
@@ -394,14 +404,14 @@ def check_on_engine(
             }
             work = partial(findings_of_rows, k=k, options=settled, items=items, by_values=by_values)
             parts, _ = InBuckets(engine, given, packings).made(work)
-            return findings_of_parts(add_in_pairs(parts or [work(read)]))
+            return findings_of_parts(add_in_pairs(parts or [work(0, read)]))
 
     check.__doc__ = CHECK_SAYS
     check.__qualname__ = check.__name__
     return says_as({"Engine": name, "space": name.lower()})(check)
 
 
-def findings_of_rows(rows: RowsByRole, **how: Any) -> Any:
+def findings_of_rows(_: int, rows: RowsByRole, **how: Any) -> Any:
     """Check the rows of one bucket of users."""
     return findings_of_users({role: frame_of_arrow(one) for role, one in rows.items()}, **how)
 
@@ -557,25 +567,23 @@ class LogOfFiles(LogInParts):
         one = self.n_parts == 1
         if "persons" in schemas and not one:  # they tell the part of a row
             rows = self.sources["persons"].batches(schemas["persons"].names, BATCH_ROWS)
-            table = pa.concat_tables([schemas["persons"].empty_table(), *rows])
-            persons = Persons(frame_of_arrow(table), rules)
-        packings = {
-            role: replace(packing_of(rules, schema, self.n_parts, persons), narrow=())
-            for role, schema in schemas.items()
-        }
-        memory = Memory(np.inf if one else 0)
+            persons = pa.concat_tables([schemas["persons"].empty_table(), *rows])
         with ExitStack() as stack:
+            memory = np.inf if one else 0
+            engine = stack.enter_context(
+                files_engine(self.sources, "impressions_parquet", memory, self.folder)
+            )
             writers = {
                 name: stack.enter_context(pq.ParquetWriter(self.folder / f"{name}.parquet", kinds))
                 for name, kinds in of_tables.items()
             }
 
-            def attributed(rows: RowsByRole) -> Any:
+            def attributed(_: int, rows: RowsByRole) -> Any:
                 found = work({role: frame_of_arrow(table) for role, table in rows.items()})
                 for name, kinds in of_tables.items():
                     writers[name].write_table(table_of(found, name, kinds))
                 return without_tables(found)
 
-            for found in in_parts(self.sources, packings, self.folder, memory, attributed):
-                total += found
-        return total
+            dealt = dealt_log(engine, self.sources, schemas, rules, self.n_parts, persons)
+            parts, _ = dealt.made(attributed)
+        return sum(parts, start=total)

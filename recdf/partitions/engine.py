@@ -21,7 +21,7 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from inspect import signature
 from typing import Any
 
@@ -42,7 +42,7 @@ from ..inputs.frames import OneRecord
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
-from ..inputs.options import check_names
+from ..inputs.options import ByName, Names, check_names
 from ..judge.choices import NamedMetrics, RaiseOrDrop
 from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
@@ -51,7 +51,6 @@ from .buckets import (
     CELL,
     GAIN,
     HEAD_LENGTH,
-    PACKED,
     Distinct,
     Gains,
     Listing,
@@ -73,16 +72,14 @@ from .engines import (
     Engine,
     Handle,
     InParts,
-    OnBucket,
     Shared,
     Watched,
     as_dtypes,
     labels_of_table,
     no_order,
     ties_by_row,
-    to_bytes,
 )
-from .in_buckets import EngineRows, InBuckets, moments_of_rows, on_labels, some_columns
+from .in_buckets import EngineRows, InBuckets, moments_of_rows, users_in_buckets
 from .needed import Needed
 from .source import frame_of_arrow
 
@@ -102,16 +99,14 @@ def distinct_values(
 class Run:
     """One call on frames whose rows are in parts."""
 
-    def __init__(
-        self, engine: InParts, frames: Mapping[str, Any], needed: Needed, n_buckets: int
-    ) -> None:
+    def __init__(self, engine: InParts, frames: ByName, needed: Needed, n_buckets: int) -> None:
         self.engine, self.frames, self.needed, self.n_buckets = engine, frames, needed, n_buckets
         self.call = needed.call
 
-    @property
+    @cached_property
     def handle(self) -> Handle | Shared:
         """How workers get what they share, or what they share itself."""
-        raise NotImplementedError
+        return self.engine.sent(self.shared)
 
     def finished(self, results: PartResult | None) -> tuple[Measured, DataFrame, dict[str, Any]]:
         """Raise the errors and give the warnings of all buckets. Return their numbers, the summary,
@@ -174,9 +169,7 @@ class Run:
         names = self.needed.by
         if not names:
             return None
-        assert (
-            self.packed
-        )  # comes first, so that an engine can read a frame once for all that it is asked of it
+        assert self.dealt  # comes first, so that an engine reads a frame once for all that it asks
         schema = pa.schema([self.needed.schemas["pred"].field(name) for name in names])
         return distinct_values(self.engine, self.frames["pred"], schema)
 
@@ -207,7 +200,7 @@ class Run:
         if unknown and "true" in self.frames:
             largest = [1.0]
             if relevance is not None:
-                assert self.packed
+                assert self.dealt
                 lists = self.needed.lists["true"]
                 names = lists.names([*keys, item, relevance])
                 work = Gains(relevance, call.options, frame, lists)
@@ -223,24 +216,19 @@ class Run:
         return Shared(call, by_values, given, bucket, edges)
 
     @cached_property
-    def packed(self) -> dict[str, Any]:
+    def dealt(self) -> InBuckets:
         """Both frames with their rows packed by bucket."""
-        return {
-            role: self.engine.each(
-                self.frames[role],
-                self.needed.names(role),
-                replace(self._packing(self.needed.keys, schema), lists=self.needed.lists[role]),
-                PACKED,
-            )
+        packings = {
+            role: self._packing(schema, self.needed.lists[role])
             for role, schema in self.needed.schemas.items()
         }
-
-    def _packing(self, keys: Sequence[str], schema: Schema) -> Packing:
-        return Packing(keys, self.call.options.item_col, self.n_buckets, schema, kept=True)
-
-    def _meet(self, work: OnBucket, schema: Schema) -> Any:
         every = self.needed.given is not None  # the caller may have given lists that have no row
-        return self.engine.meet(list(self.packed.values()), self.n_buckets, work, schema, every)
+        return InBuckets(self.engine, self.frames, packings, every)
+
+    def _packing(self, schema: Schema, lists: ItemLists) -> Packing:
+        item = self.call.options.item_col
+        keys = self.needed.keys
+        return Packing(keys, item, self.n_buckets, schema, kept=True, lists=lists)
 
     def _compared(self, overlap: Overlap) -> Overlap:
         """Complete the overlap: where a `by` value has no hit, compare its ids with those of `true`
@@ -259,8 +247,8 @@ class Run:
             pred = self._distinct_items("pred")
         else:
             listed = pa.schema([("by", pa.int64()), self.needed.schemas["pred"].field(item)])
-            work = Listing(self.handle, self.needed.schemas, listed, overlap.silent)
-            pred = self.engine.collect(self._meet(work, listed))
+            work = Listing(self.handle, listed, overlap.silent)
+            pred = self.engine.collect(self.dealt.tables(work, listed))
         both = [frame_of_arrow(one.select([item])) for one in (self._distinct_items("true"), pred)]
         of_true, of_pred = encode([read_ids(one[item], item) for one in both]).columns
         in_true = np.isin(of_pred.all(), of_true.all())
@@ -301,7 +289,7 @@ class EngineEvaluation(Result):
         JSON-safe record of what was computed, as `rd.evaluate` returns it.
     """
 
-    def __init__(self, rows: EngineRows, summary: DataFrame, spec: Mapping[str, Any]) -> None:
+    def __init__(self, rows: EngineRows, summary: DataFrame, spec: ByName) -> None:
         self._rows, self._summary, self._spec = rows, summary, OneRecord(spec)
 
     @property
@@ -343,14 +331,13 @@ class EngineEvaluation(Result):
         return self._rows.by
 
     def each_bucket(
-        self, work: Callable[[DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+        self, work: Callable[[DataFrame], Any], columns: Names, keys: Names
     ) -> list[Any]:
         """Return what `work` makes of some columns of each bucket; `keys` deal the rows."""
         rows = self._rows
-        known = self._rows.engine.schema(self._rows.frame)
-        packing = Packing(keys, keys[0], rows.n_buckets, some_columns(known, columns))
-        of_rows = InBuckets(rows.engine, {"per_user": rows.frame}, {"per_user": packing})
-        found, n_rows = of_rows.made(partial(on_labels, work))
+        frames = {"per_user": rows.frame}
+        dealt = users_in_buckets(rows.engine, frames, {"per_user": columns}, keys, rows.n_buckets)
+        found, n_rows = dealt.made_of_frames(work)
         rows.check(n_rows)
         return found
 
@@ -432,7 +419,7 @@ class EngineEvaluation(Result):
         """
         of_users: dict[str, Any] = {"covariates": covariates, "user_col": user_col}
         of_users |= {"variant_col": variant_col, "by": by, "nan": nan}
-        return moments_of_rows(self._rows, self._spec, assignment, metrics, options | of_users)
+        return moments_of_rows(self._rows, self.empty_rows, assignment, metrics, options | of_users)
 
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
         """Write the result into a folder that `rd.read_parquet` reads.
@@ -501,11 +488,11 @@ MOST_BUCKETS = 2**16 - 1
 
 def evaluate_frames(
     engine: Any,
-    frames: Mapping[str, Any],
+    frames: ByName,
     function: Callable[..., Any],
     metrics: Any,
     k: Any,
-    options: Mapping[str, Any],
+    options: ByName,
     partitions: int | None,
 ) -> EngineEvaluation:
     """Evaluate frames of an engine. The summary is computed at once, and the rows per list when
@@ -535,9 +522,7 @@ def evaluate_frames(
     return run.result()
 
 
-def watched(
-    engine: Any, frames: Mapping[str, Any], partitions: int | None
-) -> tuple[Any, dict[str, Any], int]:
+def watched(engine: Any, frames: ByName, partitions: int | None) -> tuple[Any, dict[str, Any], int]:
     """Return the engine, which tells why a job failed, the frames that were given, and the number
     of buckets that the caller asked for, or else the default of the engine."""
     given = {role: frame for role, frame in frames.items() if frame is not None}
@@ -558,25 +543,21 @@ class EngineRun(Run):
         if self.needed.kinds_differ():
             self.check_kinds()
         # All buckets are measured, and the results are added.
-        cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
+        cells = self.dealt.tables(Measuring(self.handle), CELL)
         if self.n_buckets > sizes().summed_buckets:
             cells = self.engine.each(cells, CELL.names, adding_up, CELL)
         results = map(pickle.loads, self.engine.collect(cells)["cell"].to_pylist())
         total: PartResult | None = add_in_pairs(sorted(results, key=lambda one: min(one.buckets)))
         measured, summary, spec = self.finished(total)
-        work = Measuring(self.handle, self.needed.schemas, self.needed.per_user)
+        work = Measuring(self.handle, self.needed.per_user)
         empty = self._labels(self.needed.per_user.empty_table())
         for name in self.call.carry:  # they are null for lists without rows of pred
             empty[name] = nullable(empty[name])
-        per_user = self.engine.typed(self._meet(work, self.needed.per_user), empty)
+        per_user = self.engine.typed(self.dealt.tables(work, self.needed.per_user), empty)
         n_rows = int(measured.n_lists.sum())
         by = self.by_frame[measured.n_lists > 0].reset_index(drop=True)
         rows = EngineRows(self.engine, per_user, empty, by, n_rows, self.n_buckets, self._labels)
         return EngineEvaluation(rows, summary, spec)
-
-    @cached_property
-    def handle(self) -> Handle:
-        return self.engine.share(to_bytes(self.shared))
 
     def _labels(self, table: Table) -> DataFrame:
         """Return the rows per list in the dtypes that `evaluate` gives them."""

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from pyarrow import RecordBatch, Schema, Table
 
 from .._version import __version__
@@ -37,7 +37,7 @@ from ..docstrings import Function
 from ..errors import EngineError, MissingExtraError, OptionError, RecdfError, kind_of
 from ..evaluation.evaluate import takes_evaluate_arguments
 from ..evaluation.part import nullable
-from ..inputs.options import Options
+from ..inputs.options import ByName, Names, Options
 from ..inputs.true_and_pred import argument_of, hints_of
 from ..metrics.call import Call
 from ..metrics.metric import Metric
@@ -125,10 +125,10 @@ def _opened(handle: Any) -> Any:
         raise EngineError(f"a worker cannot read the call, since {why}") from error
 
 
-def to_bytes(shared: Shared) -> bytes:
-    """Return everything that the workers need as bytes. Raises OptionError if a metric or an option
-    has none."""
-    requests = shared.call.requests
+def to_bytes(shared: Any) -> bytes:
+    """Return what the workers need as bytes, such as a `Shared`. Raises OptionError if a metric or
+    an option has none."""
+    requests = shared.call.requests if isinstance(shared, Shared) else ()
     pickles = _cloudpickle()
     # Functions of the modules of own metrics are pickled by value, with all that they use from
     # these modules.
@@ -199,10 +199,10 @@ class InParts(Protocol):
         """Return the columns of a frame and their Arrow types. No job runs if the engine knows
         them."""
 
-    def head(self, frame: Any, names: Sequence[str], n: int) -> Table:
+    def head(self, frame: Any, names: Names, n: int) -> Table:
         """Return up to `n` rows of some columns."""
 
-    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: Schema) -> Any:
+    def each(self, frame: Any, names: Names, work: OnChunk, schema: Schema) -> Any:
         """Return a lazy frame: the rows that `work` makes of some columns of each chunk.
 
         A chunk is any number of rows that a worker has at once. `work` takes its record batches,
@@ -232,6 +232,11 @@ class InParts(Protocol):
     def labels(self, table: Table, frame: Any) -> DataFrame:
         """Return a table with some columns of a frame in the dtypes that pandas users of this
         engine expect."""
+        return labels_of_table(table)
+
+    def sent(self, one: Any) -> Any:
+        """Return what `opened` makes this object of, where the work on a bucket is."""
+        return one
 
 
 class Engine(InParts, Protocol):
@@ -258,6 +263,10 @@ class Engine(InParts, Protocol):
 
     def unpersist(self) -> None:
         """Forget rows that the engine keeps in memory for this call, if it keeps any."""
+        return
+
+    def sent(self, one: Any) -> Handle:
+        return self.share(to_bytes(one))
 
     def share(self, data: bytes) -> Handle:
         """Return an object whose `read()` gives a worker these bytes, and which equals that of the
@@ -266,6 +275,7 @@ class Engine(InParts, Protocol):
         The bytes are the call with its side tables, or an assignment. A worker unpickles them once.
         `inline_handle(data)` sends them with every task, which is right while they are few.
         """
+        return inline_handle(data)
 
     def local(self, data: Any) -> Any:
         """Return a frame of the engine, or a column with rows, in memory. Return any other value as
@@ -276,6 +286,7 @@ class Engine(InParts, Protocol):
 
         An engine whose frames have no dtypes of pandas returns the frame as it is.
         """
+        return frame
 
     def write(self, frame: Any, folder: Path) -> None:
         """Write a frame as a folder of parquet files on a drive that all workers share."""
@@ -288,8 +299,8 @@ def labels_of_table(table: Table) -> DataFrame:
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
         if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-            exact: Any = nullable(pd.Series([], dtype=kind.to_pandas_dtype())).dtype
-            found[name] = pd.Series(exact.__from_arrow__(column))
+            exact: Any = nullable(Series([], dtype=kind.to_pandas_dtype())).dtype
+            found[name] = Series(exact.__from_arrow__(column))
         else:
             found[name] = table.select([name]).to_pandas()[name]
     return DataFrame(found, index=range(len(table)))
@@ -315,7 +326,7 @@ def as_dtypes(frame: DataFrame, dtypes: Mapping[Any, Any]) -> DataFrame:
 DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"
 
 
-def check_frames(frames: Mapping[str, Any], kind: Any, engine: str, make: str) -> None:
+def check_frames(frames: ByName, kind: Any, engine: str, make: str) -> None:
     """Raise unless the frames are of the engine. Only `true` and events may be None. `make` makes
     a frame from one of pandas."""
     for role, data in frames.items():

@@ -20,9 +20,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Unpack
 
-import pandas as pd
 import pyarrow as pa
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from ..errors import kind_of
 from ..evaluation.evaluate import EvaluateArguments, call_of, finish, takes_evaluate_arguments
@@ -42,22 +41,24 @@ from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import as_frame, plain_table, without_dictionary
 from ..inputs.lazy_frames import LazyRows, lazy_rows
 from ..inputs.machine import memory_bytes, sizes
+from ..inputs.options import ByName, Names
 from ..matching.side_tables.sides import as_frames
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..progress import Progress
 from ..publishing import PER_USER, staging_folder
 from .buckets import Packing, rows_table
-from .files_run import Memory, evaluate_dealt, in_parts
+from .files_run import evaluate_dealt, files_engine
+from .in_buckets import InBuckets
 from .needed import Needed, NeededOfFiles
 from .source import OF_ARROW, Source, frame_of_arrow, plain_schema, whole_table
 
 
-def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) -> PartResult:
+def measure_whole(files: NeededOfFiles, progress: Progress) -> PartResult:
     """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
     sources = files.sources
     tables = {
-        role: whole_table(source, files.names(role), files.ids[role], together_rows)
+        role: whole_table(source, files.names(role), files.ids[role])
         for role, source in sources.items()
     }
     progress.add(files.n_rows)
@@ -162,7 +163,7 @@ class StoredEvaluation(Evaluation):
         return found if self.spec["by"] else DataFrame(index=range(1))
 
     def each_bucket(
-        self, work: Callable[[DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+        self, work: Callable[[DataFrame], Any], columns: Names, keys: Names
     ) -> list[Any]:
         """Return what `work` makes of some columns of each bucket, dealt by the values of
         `keys`."""
@@ -170,15 +171,14 @@ class StoredEvaluation(Evaluation):
         names = [name for name in columns if name in source.schema.names]
         n_bytes = sizes().working_copies * source.n_rows * source.row_bytes(names)
         n_buckets = int(min(n_bytes / (sizes().part_share * self._limit) + 1, MOST_DEALT))
-        packing = Packing(keys, keys[0], n_buckets, source.fields(names))
-        memory = Memory(sizes().kept_share * self._limit)
+        packings = {"per_user": Packing(keys, keys[0], n_buckets, source.fields(names))}
 
-        def on_rows(rows: Mapping[str, pa.Table]) -> Any:
+        def on_rows(_: int, rows: Mapping[str, pa.Table]) -> Any:
             return work(source.as_pandas(rows["per_user"]))
 
-        with tempfile.TemporaryDirectory() as folder:
-            of_role = {"per_user": source}, {"per_user": packing}
-            return list(in_parts(*of_role, Path(folder), memory, on_rows))
+        sources = {"per_user": source}
+        with files_engine(sources, "the rows", sizes().kept_share * self._limit) as engine:
+            return InBuckets(engine, sources, packings).made(on_rows)[0]
 
     def _compared_rows(self, unused: str | None) -> Any:
         return self if self.rows_stay and unused is None else super()._compared_rows(unused)
@@ -291,7 +291,6 @@ def evaluate_parquet(
     """
     call = call_of(evaluate_parquet, metrics, k, arguments, true_path)
     limit = memory_bytes(memory_limit)
-    how = sizes()
     check_value("buckets", buckets, either(POSITIVE, NONE))
     folder = None if out is None else local_path(out)
     with ExitStack() as stack:
@@ -304,17 +303,15 @@ def evaluate_parquet(
         if not all(map(is_path, paths.values())):
             temporary = stack.enter_context(staging_folder(folder or Path(tempfile.gettempdir())))
             paths = in_files(call, paths, temporary)
-        true, pred = (Source(path, role, how.read_rows) for role, path in paths.items())
+        true, pred = (Source(path, role) for role, path in paths.items())
         files = NeededOfFiles.of_files(
             replace(call, files={"true": true.read, "pred": pred.read}), true, pred
         )
-        row_bytes = {role: one.row_bytes(files.names(role)) for role, one in files.sources.items()}
-        n_bytes = sum(one.n_rows * row_bytes[role] for role, one in files.sources.items())
-        whole = n_bytes * how.whole_copies <= limit if buckets is None else buckets == 1
+        whole = files.n_bytes * sizes().whole_copies <= limit if buckets is None else buckets == 1
         passes = 1 if whole else 2
         shown = stack.enter_context(Progress(passes * files.n_rows, "evaluate_parquet", progress))
         if whole:
-            result = finish(files.call, measure_whole(files, shown, how.together_rows))
+            result = finish(files.call, measure_whole(files, shown))
             if staging is None:
                 return result
             summary = result.summary
@@ -322,9 +319,7 @@ def evaluate_parquet(
             written = write_files(staging, [result.per_user], summary, spec)
         else:
             where = staging or stack.enter_context(staging_folder(Path(tempfile.gettempdir())))
-            summary, spec, written = evaluate_dealt(
-                files, where, limit, buckets, row_bytes, shown, how
-            )
+            summary, spec, written = evaluate_dealt(files, where, limit, buckets, shown)
             if staging is None:
                 return read_parquet(where)
     return StoredEvaluation(summary, spec, local_path(out), written, limit)
@@ -336,7 +331,7 @@ def is_path(path: Any) -> bool:
     return isinstance(path, str | os.PathLike | list | tuple)
 
 
-def in_files(call: Call, paths: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def in_files(call: Call, paths: ByName, folder: Path) -> dict[str, Any]:
     """Return the paths of both frames, with those of temporary files in `folder` for rows that are
     in no file; their needed columns are written there, batch by batch."""
     import pyarrow.parquet as pq
@@ -379,7 +374,7 @@ def _rows(data: Any, role: str) -> LazyRows:
     if (rows := lazy_rows(data)) is not None:
         return replace(rows, schema=rows.schema.with_metadata(OF_ARROW))
     if not isinstance(data, DataFrame) and (
-        isinstance(data, pd.Series) or not hasattr(data, "__arrow_c_stream__")
+        isinstance(data, Series) or not hasattr(data, "__arrow_c_stream__")
     ):
         words = (
             "expected a file, a folder, a glob or a list of them, or a lazy frame, dataset, reader "

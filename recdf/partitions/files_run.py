@@ -15,12 +15,12 @@ file for each frame. The rows of all parts are kept in a file too, and read in t
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,17 +31,18 @@ import pyarrow.ipc as ipc
 from pandas import DataFrame
 from pyarrow import Schema, Table
 
-from ..errors import OptionError, RecdfError
-from ..evaluation.evaluate import told
-from ..evaluation.part import Failure, PartResult, measure
+from ..errors import OptionError
+from ..evaluation.part import PartResult, measure
 from ..evaluation.storage import Written, write_files
-from ..inputs.machine import Sizes, n_threads, stream
+from ..inputs.list_cells import ItemLists
+from ..inputs.machine import n_threads, sizes, stream
+from ..inputs.options import Names
 from ..inputs.true_and_pred import BrokenRows, read_true
 from ..matching.overlap import Overlap
 from ..progress import Progress
 from .buckets import Dealt, Packing, dealt, known_rows, part_of_bucket, rows_table
 from .engine import Run
-from .engines import Handle, OnBucket, OnChunk, Shared, inline_handle
+from .engines import InParts, OnBucket, OnChunk
 from .needed import PLACE, ROW, NeededOfFiles
 from .source import Source, frame_of_arrow
 
@@ -59,7 +60,7 @@ class BucketCells:
     """The rows of each bucket in the order in which they were added: in memory, and later ones in a
     file."""
 
-    def __init__(self, folder: Path, n_buckets: int, schema: Schema, memory: Memory) -> None:
+    def __init__(self, folder: Path | None, n_buckets: int, schema: Schema, memory: Memory) -> None:
         self.folder, self.schema, self.memory = folder, schema, memory
         self.n_bytes = np.zeros(n_buckets)
         self._kept: list[Dealt] = []
@@ -80,7 +81,7 @@ class BucketCells:
                 self._kept.append(one)
                 continue
             if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (see `close`)
+                self._file = TemporaryFile(dir=self.folder)  # noqa: SIM115 (see `close`)
             start = self._file.tell()
             for bucket in np.flatnonzero(np.diff(edges)).tolist():
                 for batch in one.of(bucket).to_batches():
@@ -116,33 +117,6 @@ class BucketCells:
 
 
 BATCH_ROWS = 2**18  # are dealt to parts at a time
-
-
-def in_parts(
-    sources: Mapping[str, Source],
-    packings: Mapping[str, Packing],
-    folder: Path,
-    memory: Memory,
-    work: Callable[[dict[str, Table]], Any],
-) -> Iterator[Any]:
-    """Deal the rows of files to parts by the packing of each role, and yield what `work` makes of
-    the rows of each part, by role."""
-    with ExitStack() as stack:
-        cells = {}
-        n_parts = 0
-        for role, packing in packings.items():
-            n_parts = packing.n_buckets
-            schema = packing.schema
-            kept = stack.enter_context(closing(BucketCells(folder, n_parts, schema, memory)))
-            kept.extend(map(packing.dealt, sources[role].batches(schema.names, BATCH_ROWS)))
-            cells[role] = kept
-        for part in range(n_parts):
-            rows = {role: one.read(part).cast(one.schema) for role, one in cells.items()}
-            if any(map(len, rows.values())):
-                try:
-                    yield work(rows)
-                except RecdfError as error:
-                    raise told(Failure(error, part), n_parts, "users") from error
 
 
 class Results:
@@ -185,7 +159,7 @@ class Later:
     work deals rows."""
 
     frame: Any
-    names: Sequence[str]
+    names: Names
     work: Any
     schema: Schema
     made: Any
@@ -202,7 +176,7 @@ class Later:
 
 
 @dataclass(eq=False)
-class FilesEngine:
+class FilesEngine(InParts):
     """What files on one machine can do, as `InParts` asks. Frames are a `Source`, a `Later`, or a
     list of tables.
 
@@ -210,7 +184,7 @@ class FilesEngine:
     at_once : how many buckets are worked on at the same time.
     """
 
-    folder: Path
+    folder: Path | None
     batch_rows: Mapping[str, int]
     memory: Memory
     at_once: int
@@ -227,7 +201,7 @@ class FilesEngine:
     def schema(self, frame: Source) -> Schema:
         return frame.schema
 
-    def head(self, frame: Source, names: Sequence[str], n: int) -> Table:
+    def head(self, frame: Source, names: Names, n: int) -> Table:
         """Return the first rows that have no null."""
         found = frame.fields(names).empty_table()
         for table in frame.batches(names, n):
@@ -236,7 +210,7 @@ class FilesEngine:
                 break
         return found.slice(0, n)
 
-    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: Schema) -> Later:
+    def each(self, frame: Any, names: Names, work: OnChunk, schema: Schema) -> Later:
         made: Any = []
         if isinstance(work, Packing):
             made = self._open.enter_context(
@@ -269,7 +243,7 @@ class FilesEngine:
             one.done = True
         return later.made
 
-    def chunks(self, frame: Any, names: Sequence[str]) -> Iterator[Table]:
+    def chunks(self, frame: Any, names: Names) -> Iterator[Table]:
         if not isinstance(frame, Source):
             yield from frame
             return
@@ -311,11 +285,25 @@ class FilesEngine:
             [frame.schema.empty_table(), *self.made(frame)] if isinstance(frame, Later) else frame
         )
 
-    def share(self, data: bytes) -> Handle:
-        return inline_handle(data)
-
     def labels(self, table: Table, frame: Source) -> DataFrame:
         return frame.as_pandas(table)
+
+
+@contextmanager
+def files_engine(
+    sources: Mapping[str, Source],
+    what: str,
+    memory: float,
+    folder: Path | None = None,
+    at_once: int = 1,
+) -> Iterator[FilesEngine]:
+    """Return an engine that deals the rows of files by user; so many bytes of them may wait in
+    memory."""
+    with Progress(sum(one.n_rows for one in sources.values()), what) as progress:
+        batch_rows = dict.fromkeys(sources, BATCH_ROWS)
+        engine = FilesEngine(folder, batch_rows, Memory(memory), at_once, progress)
+        with closing(engine):
+            yield engine
 
 
 class FilesRun(Run):
@@ -324,28 +312,21 @@ class FilesRun(Run):
     engine: FilesEngine
     needed: NeededOfFiles
 
-    def __init__(
-        self, engine: FilesEngine, files: NeededOfFiles, n_buckets: int, sizes: Sizes
-    ) -> None:
+    def __init__(self, engine: FilesEngine, files: NeededOfFiles, n_buckets: int) -> None:
         rows = {role: pa.field(ROW, pa.int64()) for role in files.call.options.population.frames}
         schemas = {
             role: one.append(rows[role]) if role in rows else one
             for role, one in files.schemas.items()
         }
         super().__init__(engine, files.sources, replace(files, schemas=schemas), n_buckets)
-        self.sizes = sizes
         # `by` value × span + row orders the lists of the result, since `span` is larger than any
         # row number.
         self.span = files.n_rows + 1 + (0 if self.needed.given is None else len(self.needed.given))
         self.some_without_pred = False  # whether `pred` lacks lists of the population
 
-    @property
-    def handle(self) -> Shared:
-        return self.shared
-
-    def _packing(self, keys: Sequence[str], schema: Schema) -> Packing:
+    def _packing(self, schema: Schema, lists: ItemLists) -> Packing:
         narrow = {ROW, *self.needed.ids["true"], *self.needed.by}
-        return replace(super()._packing(keys, schema), narrow=frozenset(narrow))
+        return replace(super()._packing(schema, lists), narrow=frozenset(narrow))
 
     def _compared(self, overlap: Overlap) -> Overlap:
         found = super()._compared(overlap)
@@ -360,9 +341,8 @@ class FilesRun(Run):
         reported first.
         """
         total = None
-        every = self.needed.given is not None
-        packed = list(self.packed.values())
-        parts = self.engine.on_buckets(packed, self.n_buckets, self._measured, every)
+        packed = list(self.dealt.packed.values())
+        parts = self.engine.on_buckets(packed, self.n_buckets, self._measured, self.dealt.every)
         for n_rows, found, tables in parts:
             for table in tables:
                 results.add(table)
@@ -392,7 +372,7 @@ class FilesRun(Run):
 
         It runs in several threads, so it changes nothing of `self`.
         """
-        tables = dict(zip(self.packed, cells, strict=True))
+        tables = dict(zip(self.dealt.packed, cells, strict=True))
         found = measure(self.shared.of(bucket), part_of_bucket(self.shared, bucket, tables))
         rows = found.rows
         placed = []
@@ -442,36 +422,34 @@ def evaluate_dealt(
     folder: Path,
     limit: int,
     buckets: int | None,
-    row_bytes: Mapping[str, float],
     progress: Progress,
-    sizes: Sizes,
 ) -> tuple[DataFrame, dict[str, Any], Written]:
     """Evaluate files in buckets within a limit of memory, and write both tables into the folder."""
+    how = sizes()
     if buckets is None:
-        n_bytes = sum(source.n_rows * row_bytes[role] for role, source in files.sources.items())
-        copies = sizes.working_copies * min(n_threads(), sizes.at_once)
-        for_memory = n_bytes * copies / (limit * sizes.part_share)
-        for_cache = files.sources["pred"].n_rows / sizes.part_rows
-        buckets = min(int(max(for_memory, for_cache)) + 1, sizes.most_buckets)
-    at_a_time = limit * sizes.batch_share / (n_threads() + 3)
+        copies = how.working_copies * min(n_threads(), how.at_once)
+        for_memory = files.n_bytes * copies / (limit * how.part_share)
+        for_cache = files.sources["pred"].n_rows / how.part_rows
+        buckets = min(int(max(for_memory, for_cache)) + 1, how.most_buckets)
+    at_a_time = limit * how.batch_share / (n_threads() + 3)
     batch_rows = {
-        role: int(np.clip(at_a_time / n_bytes, *sizes.batch_rows))
-        for role, n_bytes in row_bytes.items()
+        role: int(np.clip(at_a_time / n_bytes, *how.batch_rows))
+        for role, n_bytes in files.row_bytes.items()
     }
-    memory = Memory(limit * sizes.kept_share)
+    memory = Memory(limit * how.kept_share)
     with ExitStack() as stack:
-        engine = FilesEngine(folder, batch_rows, memory, sizes.at_once, progress)
-        run = FilesRun(stack.enter_context(closing(engine)), files, buckets, sizes)
+        engine = FilesEngine(folder, batch_rows, memory, how.at_once, progress)
+        run = FilesRun(stack.enter_context(closing(engine)), files, buckets)
         run.check_kinds()
         # What it needs of all rows is found while they are dealt, and before threads use it.
         assert run.shared
-        largest = int(sum(engine.made(one).n_bytes for one in run.packed.values()).max())
+        largest = int(sum(engine.made(one).n_bytes for one in run.dealt.packed.values()).max())
         if largest > limit:
             raise OptionError(
                 f"⟦memory_limit={limit:,}⟧: one of {buckets:,} buckets of lists has "
                 f"{largest:,} bytes; pass more memory, or, if no single list is that long, more "
                 "buckets"
             )
-        results = stack.enter_context(closing(Results(folder, buckets, sizes.block_rows)))
+        results = stack.enter_context(closing(Results(folder, buckets, how.block_rows)))
         _, summary, spec = run.finished(run.measure_all(results))
         return summary, spec, write_files(folder, run.blocks(results), summary, spec)

@@ -1,9 +1,9 @@
 """Any work on frames of an engine whose rows are dealt to buckets, such as all rows of some users:
 what the work makes of each bucket comes back.
 
-Contract: the work is sent once to each worker, with what it holds. It takes the rows of one bucket,
-by the role of their frame. Frames in memory are dealt here, and sent with the work. An error of a
-bucket travels back, and is raised as the error of all.
+Contract: the work is sent once to each worker, with what it holds. It takes the number of a bucket,
+and its rows by the role of their frame. Frames in memory are dealt here, and sent with the work. An
+error of a bucket travels back, and is raised as the error of all.
 
     frames ─ pack ─► cells by bucket ─ meet: work ─► one cell of each bucket ─► list of results
                                                   └► a table of each bucket ─► lazy frame
@@ -36,7 +36,8 @@ from ..experiments.join.join_experiment import (
     no_common_user,
     read_frames,
 )
-from ..inputs.options import as_columns, check_names
+from ..inputs.data_files import frame_of_table
+from ..inputs.options import ByName, Names, as_columns, check_names
 from ..judge.per_user_columns import named_frame, require, warn_of_weights
 from ..judge.users import own_variant
 from .buckets import (
@@ -44,62 +45,66 @@ from .buckets import (
     PACKED,
     Cells,
     Packing,
+    RowsByRole,
     Schemas,
     arrow_table_of,
     by_role,
     cells_by_bucket,
     working_on,
 )
-from .engines import Engine, Handle, as_dtypes, labels_of_table, opened
-from .needed import decoded, id_kinds
-
-RowsByRole = Mapping[str, Table]  # the rows of one bucket, by the role of their frame
+from .engines import Engine, as_dtypes, labels_of_table, opened
+from .needed import id_kinds
+from .source import plain_schema
 
 # What a bucket gives: what the work made of it or an error, as bytes, and how many rows of the
 # first frame it had.
 OF_BUCKET = pa.schema({"bucket": pa.int32(), "made": pa.binary(), "n_rows": pa.int64()})
 
 
-def shared(engine: Any, one: Any) -> Handle:
-    """Return how workers get an object."""
-    return engine.share(pickle.dumps(one))
-
-
 @dataclass(frozen=True)
 class OnBucketRows:
-    """Work on the rows of one bucket.
+    """Work on the number and the rows of one bucket.
 
-    in_memory : gives the packed rows of frames in memory by bucket · as_cell : whether the work
-    makes any object, which becomes one row of OF_BUCKET, and not a table.
+    in_memory : gives the packed rows of frames in memory by bucket.
     """
 
-    work: Handle
+    work: Any
     schemas: Schemas
-    in_memory: Handle
-    as_cell: bool
+    in_memory: Any
 
     def __call__(self, bucket: int, cells: Cells) -> Table:
         with working_on(bucket):
-            work = opened(self.work)
-            rows = by_role([*cells, *opened(self.in_memory).get(bucket, [])], self.schemas)
-            if not self.as_cell:
-                return work(rows)
-            try:
-                made = work(rows)
-            except (RecdfError, TypeError) as error:
-                made = Failure(error, bucket)
-            n_rows = len(next(iter(rows.values())))
-            return pa.table([[bucket], [pickle.dumps(made)], [n_rows]], schema=OF_BUCKET)
+            in_memory = opened(self.in_memory).get(bucket, [])
+            return opened(self.work)(bucket, by_role([*cells, *in_memory], self.schemas))
+
+
+@dataclass(frozen=True)
+class AsCell:
+    """Make one row of OF_BUCKET of what the work on the rows of a bucket makes, or of its error."""
+
+    work: Callable[[int, RowsByRole], Any]
+
+    def __call__(self, bucket: int, rows: RowsByRole) -> Table:
+        try:
+            made = self.work(bucket, rows)
+        except (RecdfError, TypeError) as error:
+            made = Failure(error, bucket)
+        n_rows = len(next(iter(rows.values())))
+        return pa.table([[bucket], [pickle.dumps(made)], [n_rows]], schema=OF_BUCKET)
 
 
 class InBuckets:
     """Frames of an engine, and tables in memory, whose rows are dealt to buckets by the packing of
-    each role."""
+    each role. `every` : whether a bucket may be worked on that has no rows."""
 
     def __init__(
-        self, engine: Any, frames: Mapping[str, Any], packings: Mapping[str, Packing]
+        self,
+        engine: Any,
+        frames: ByName,
+        packings: Mapping[str, Packing],
+        every: bool = False,
     ) -> None:
-        self.engine, self.packed, self.schemas = engine, [], {}
+        self.engine, self.packed, self.schemas = engine, dict[str, Any](), dict[str, Schema]()
         in_memory: dict[int, list[bytes]] = {}
         for role, frame in frames.items():
             schema = packings[role].schema
@@ -107,25 +112,27 @@ class InBuckets:
             packing, self.schemas[role] = replace(packings[role], schema=schema), schema
             self.n_buckets = packing.n_buckets
             if not isinstance(frame, Table):
-                self.packed.append(engine.each(frame, schema.names, packing, PACKED))
+                lists = packing.lists
+                names = schema.names if lists is None else lists.names(schema.names)
+                self.packed[role] = engine.each(frame, names, packing, PACKED)
                 continue
             for bucket, cells in cells_by_bucket(packing, frame).items():
                 in_memory.setdefault(bucket, []).extend(cells)
         # A bucket may have only rows that are in memory.
-        self.every = len(self.packed) < len(frames)
-        self.in_memory = shared(engine, in_memory)
+        self.every = every or len(self.packed) < len(frames)
+        self.in_memory = engine.sent(in_memory) if in_memory else in_memory
 
-    def tables(
-        self, work: Callable[[RowsByRole], Any], schema: Schema, as_cell: bool = False
-    ) -> Any:
-        """Return a lazy frame of the rows that the work makes of all buckets."""
-        on_rows = OnBucketRows(shared(self.engine, work), self.schemas, self.in_memory, as_cell)
-        return self.engine.meet(self.packed, self.n_buckets, on_rows, schema, self.every)
+    def tables(self, work: Any, schema: Schema) -> Any:
+        """Return a lazy frame of the rows that the work makes of the number and the rows of each
+        bucket. What it holds may have been `sent`."""
+        on_rows = OnBucketRows(work, self.schemas, self.in_memory)
+        packed = list(self.packed.values())
+        return self.engine.meet(packed, self.n_buckets, on_rows, schema, self.every)
 
-    def made(self, work: Callable[[RowsByRole], Any]) -> tuple[list[Any], int]:
+    def made(self, work: Callable[[int, RowsByRole], Any]) -> tuple[list[Any], int]:
         """Return what the work makes of each bucket, in their order, and how many rows the first
         frame has."""
-        outcomes = self.engine.collect(self.tables(work, OF_BUCKET, as_cell=True))
+        outcomes = self.engine.collect(self.tables(self.engine.sent(AsCell(work)), OF_BUCKET))
         cells = outcomes["made"]
         order = np.argsort(outcomes["bucket"].to_numpy()).tolist()
         found = [
@@ -136,10 +143,38 @@ class InBuckets:
                 raise told(one, self.n_buckets, "users")
         return found, sum(outcomes["n_rows"].to_pylist())
 
+    def made_of_frames(self, work: Callable[..., Any]) -> tuple[list[Any], int]:
+        """As `made`, of the rows as pandas frames, in the order of the roles."""
+        return self.made(partial(_on_frames, work))
 
-def on_labels(work: Callable[..., Any], rows: RowsByRole) -> Any:
-    """Call the work with the rows of each frame in the default dtypes of pandas."""
-    return work(*map(labels_of_table, rows.values()))
+
+def _on_frames(work: Callable[..., Any], _: int, rows: RowsByRole) -> Any:
+    return work(*map(frame_of_table, rows.values()))
+
+
+def users_in_buckets(
+    engine: Any,
+    frames: ByName,
+    columns: Mapping[str, Collection[str]],
+    keys: Names,
+    n_buckets: int,
+) -> InBuckets:
+    """Deal some columns of frames by user, with the dtypes that they have in pandas. A frame may be
+    in memory too."""
+    given = dict(frames)
+    packings = {}
+    for role, frame in frames.items():
+        in_memory = isinstance(frame, DataFrame)
+        if in_memory:
+            own = frame[[name for name in frame.columns if name in columns[role]]]
+            given[role] = arrow_table_of(own, f"{role} has")
+        known = given[role].schema if in_memory else engine.schema(frame)
+        schema = pa.schema([one for one in plain_schema(known) if one.name in columns[role]])
+        labels = own[:0] if in_memory else engine.labels(schema.empty_table(), frame)
+        dtypes = Schema.from_pandas(labels, preserve_index=False).metadata
+        packings[role] = Packing(keys, keys[0], n_buckets, schema.with_metadata(dtypes))
+    check_id_kinds({role: one.schema for role, one in packings.items()}, keys)
+    return InBuckets(engine, given, packings)
 
 
 @dataclass(frozen=True)
@@ -194,8 +229,8 @@ class Reduction:
     join: JoinOptions
     own: bool
     by_values: DataFrame
-    spec: Mapping[str, Any]
-    asked: Mapping[str, Any]
+    spec: ByName
+    asked: ByName
 
     def frames(self, per_user: DataFrame, assignment: DataFrame) -> Frames:
         per_user.attrs["recdf"] = self.spec  # it tells which columns are no metrics
@@ -224,9 +259,9 @@ class Reduction:
 def reduction_of(
     rows: EngineRows,
     columns: Collection[str],
-    spec: Mapping[str, Any],
+    spec: ByName,
     metrics: Any,
-    options: Mapping[str, Any],
+    options: ByName,
 ) -> tuple[Reduction, list[str]]:
     """Take the columns of the evaluation for what the caller did not say. Return also the columns
     that the metrics and covariates name."""
@@ -265,26 +300,27 @@ def reduction_of(
 
 def moments_of_rows(
     rows: EngineRows,
-    spec: Mapping[str, Any],
+    described: DataFrame,
     assignment: Any,
     metrics: Any,
-    options: Mapping[str, Any],
+    options: ByName,
 ) -> DataFrame:
     """Return the moments of the users of an assignment, which is in memory or a frame of the
-    engine. Nothing is computed before the columns are checked."""
+    engine. Nothing is computed before the columns are checked. `described` has the columns of the
+    rows, and what was evaluated."""
     engine = rows.engine
-    in_memory = isinstance(assignment, DataFrame)
-    if in_memory:
+    spec = described.attrs["recdf"]
+    if isinstance(assignment, DataFrame):
         assignment = named_frame("assignment", assignment)
+        empty = assignment[:0]
     elif not isinstance(assignment, type(rows.frame)):
         raise TypeError(
             f"assignment is a {type(assignment).__name__}; expected a pandas DataFrame, or a frame "
             f"of {engine.name} as per_user is"
         )
-    known = {"per_user": engine.schema(rows.frame)}
-    known |= {} if in_memory else {"assignment": engine.schema(assignment)}
-    columns = list(map(str, assignment.columns if in_memory else known["assignment"].names))
-    reduction, used = reduction_of(rows, columns, spec, metrics, options)
+    else:
+        empty = engine.labels(engine.schema(assignment).empty_table(), assignment)
+    reduction, used = reduction_of(rows, list(map(str, empty.columns)), spec, metrics, options)
     join = reduction.join
     by = reduction.asked["by"]
     variant = reduction.join.variant_col
@@ -295,31 +331,16 @@ def moments_of_rows(
         "per_user": [*join.by, *own, *join.keys, *over, *used],
         "assignment": [*join.keys, *of_assignment, *used],
     }
-    frames = {"per_user": rows.frame, "assignment": assignment}
-    if in_memory:
-        names = [name for name in columns if name in read["assignment"]]
-        frames["assignment"] = arrow_table_of(assignment[names], "assignment has")
-        known["assignment"] = frames["assignment"].schema
     # Messages list all columns that a frame has, since the one that the caller means may be among
     # them.
     require(rows.empty, "per_user", join.keys)
-    require(DataFrame(columns=columns), "assignment", [*join.keys, variant])
-    schemas = {role: some_columns(schema, read[role]) for role, schema in known.items()}
-    check_id_kinds(schemas, join.keys)
-    empty = (labels_of_table(schema.empty_table()) for schema in schemas.values())
-    reduction.moments(reduction.frames(*empty))  # raises what needs no rows
-    described = rows.empty.copy(deep=False)
-    described.attrs["recdf"] = reduction.spec
+    require(empty, "assignment", [*join.keys, variant])
+    frames = {"per_user": rows.frame, "assignment": assignment}
+    dealt = users_in_buckets(engine, frames, read, join.keys, rows.n_buckets)
+    no_rows = (frame_of_table(schema.empty_table()) for schema in dealt.schemas.values())
+    reduction.moments(reduction.frames(*no_rows))  # raises what needs no rows
     warn_of_weights(described, "per_user", [*by, *used])
-    packings = {
-        role: Packing(
-            join.keys, join.keys[0] if role == "per_user" else variant, rows.n_buckets, schema
-        )
-        for role, schema in schemas.items()
-    }
-    found, n_rows = InBuckets(engine, frames, packings).made(
-        partial(on_labels, reduction.of_bucket)
-    )
+    found, n_rows = dealt.made_of_frames(reduction.of_bucket)
     rows.check(n_rows)
     if not any(common for common, _ in found):
 
@@ -333,11 +354,7 @@ def moments_of_rows(
         if isinstance(one, Exception):
             raise one
     moments = pd.concat([one for _, one in found if len(one)] or [found[0][1]], ignore_index=True)
-    labels = assignment
-    if not in_memory:
-        table = Table.from_pandas(moments[of_assignment], preserve_index=False)
-        labels = engine.labels(table, assignment)
-    dtypes = dict(rows.empty.dtypes[join.by]) | dict(labels.dtypes[of_assignment])
+    dtypes = dict(rows.empty.dtypes[join.by]) | dict(empty.dtypes[of_assignment])
     moments = as_dtypes(moments, dtypes)
     if not len(moments):
         return moments
@@ -355,18 +372,7 @@ def check_id_kinds(schemas: Schemas, keys: Collection[str]) -> None:
             raise IdTypeError(f"{words}; they can never match. Convert one of them")
 
 
-def some_columns(schema: Schema, names: Collection[str]) -> Schema:
-    """Return those of the columns that a frame has, without dictionaries."""
-    return pa.schema(
-        [
-            (name, decoded(schema.field(name).type))
-            for name in dict.fromkeys(names)
-            if name in schema.names
-        ]
-    )
-
-
-def _check_join_options(given: Mapping[str, Any]) -> None:
+def _check_join_options(given: ByName) -> None:
     """Refuse unknown options of the join, and times of exposure, which need the users of all
     buckets."""
     for name in ("exposure_col", "time_col"):

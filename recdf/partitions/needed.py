@@ -15,7 +15,7 @@ from typing import Any, Self
 import pandas as pd
 import pyarrow as pa
 from pandas import DataFrame
-from pyarrow import Schema, Table
+from pyarrow import ArrowException, DataType, Schema, Table
 
 from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError, OptionError
 from ..evaluation.part import check_carried, nullable
@@ -69,7 +69,7 @@ class Needed:
         keys = options.list_key
         tables = {role: schema.empty_table() for role, schema in schemas.items()}
 
-        def dtype(kind: pa.DataType) -> Any:
+        def dtype(kind: DataType) -> Any:
             # Numbers have dtypes of numpy, with which very many columns cost little.
             number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
             return None if number else pd.ArrowDtype(kind)
@@ -128,7 +128,7 @@ class Needed:
             if self.given is not None:
                 try:
                     kind = decoded(pa.array(self.given[name].array, from_pandas=True).type)
-                except (OverflowError, pa.ArrowException) as error:
+                except (OverflowError, ArrowException) as error:
                     raise DataError(
                         f"users[{name!r}] has ids that Arrow cannot hold in one column: {error}"
                     ) from error
@@ -223,6 +223,15 @@ class NeededOfFiles(Needed):
     def n_rows(self) -> int:
         return sum(source.n_rows for source in self.sources.values())
 
+    @cached_property
+    def row_bytes(self) -> dict[str, float]:
+        """An estimate of the bytes that a row of each frame takes in memory."""
+        return {role: one.row_bytes(self.names(role)) for role, one in self.sources.items()}
+
+    @property
+    def n_bytes(self) -> float:
+        return sum(one.n_rows * self.row_bytes[role] for role, one in self.sources.items())
+
     @property
     def ids(self) -> dict[str, set[str]]:
         """The columns that hold ids, by role. Their types may change on the way, but not their
@@ -314,7 +323,7 @@ def _read_names(
     return {role: [*dict.fromkeys(one for one in names[role] if one is not None)] for role in empty}
 
 
-def decoded(kind: pa.DataType) -> pa.DataType:
+def decoded(kind: DataType) -> DataType:
     """Return the type of the values if this is a dictionary type, and any other type as it is."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
@@ -326,7 +335,7 @@ def id_kinds(schemas: Schemas, name: str) -> dict[str, str]:
     for role, schema in schemas.items():
         for value in (0, "a") if name in schema.names else ():
             # IdTypeError is a TypeError: the rows will raise it.
-            with suppress(pa.ArrowException, TypeError):
+            with suppress(ArrowException, TypeError):
                 table = pa.table({"id": pa.array([value]).cast(schema.field(name).type)})
                 found[role] = read_ids(frame_of_arrow(table)["id"], "id").kind
                 break

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pandas import DataFrame
-from pyarrow import Schema, Table
+from pyarrow import Array, Schema, Table
 
 from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path, plain_path
@@ -25,7 +25,8 @@ from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import VIEWS, without_dictionary
 from ..inputs.ids import TEXTS
 from ..inputs.list_cells import is_list
-from ..inputs.machine import Sizes, each, n_threads, rows_at_a_time
+from ..inputs.machine import each, n_threads, rows_at_a_time, sizes
+from ..inputs.options import Names
 
 # What marks a file whose columns become Arrow's dtypes in pandas.
 OF_ARROW = {b"recdf_rows": b"of Arrow"}
@@ -41,12 +42,12 @@ class Source:
     stored as integers. `uuids` are the columns of UUIDs, which are stored as bytes.
     """
 
-    def __init__(self, path: Any, role: str, read_rows: int = Sizes.read_rows) -> None:
+    def __init__(self, path: Any, role: str) -> None:
         import pyarrow.dataset as ds  # imported here, to keep the import of recdf fast
         from pyarrow.fs import LocalFileSystem
 
         path, names = path if isinstance(path, NamedFiles) else (path, {})
-        self.role, self.read_rows = role, read_rows
+        self.role = role
         self.files = _files(path, role)
         try:
             make = ds.ParquetFileFormat().make_fragment
@@ -70,7 +71,6 @@ class Source:
         named = {
             name: named[name] for name in named if not all(name in stored for stored in of_file)
         }
-        self.folder_columns = list(named)
         # For each file the columns that it stores, and the values that the names of its folders
         # give.
         self._of_file = {
@@ -100,8 +100,8 @@ class Source:
             kind = getattr(one.type, "extension_name", "")
             of_column.setdefault(one.name, set()).add(kind)
         self.uuids = {name for name, found in of_column.items() if found == {"arrow.uuid"}}
-        self.categories: dict[str, pa.Array] = {}
-        self._last: dict[str, pa.Array] = {}
+        self.categories: dict[str, Array] = {}
+        self._last: dict[str, Array] = {}
         self.null: set[str] = set()
         for name, values in named.items():
             if name not in self._odd:
@@ -120,10 +120,10 @@ class Source:
         """Return the type that a column has over all files."""
         return self.schema.field(name).type
 
-    def batches(self, names: Sequence[str], n_rows: int) -> Iterator[Table]:
+    def batches(self, names: Names, n_rows: int) -> Iterator[Table]:
         """Yield tables of about `n_rows` rows with some columns."""
         held: list[Table] = []
-        for piece in self._pieces(names, min(self.read_rows, max(n_rows, LEAST_ROWS))):
+        for piece in self._pieces(names, min(sizes().read_rows, max(n_rows, LEAST_ROWS))):
             held.append(piece)
             if sum(map(len, held)) >= n_rows:
                 yield pa.concat_tables(held).combine_chunks()
@@ -131,7 +131,7 @@ class Source:
         if held:
             yield pa.concat_tables(held).combine_chunks()
 
-    def row_bytes(self, names: Sequence[str]) -> float:
+    def row_bytes(self, names: Names) -> float:
         """Estimate how many bytes a row takes in memory, the strings from the first rows. The
         result is never 0."""
         fixed = 0.0
@@ -143,7 +143,7 @@ class Source:
         some = next(self.batches(names, 1), None) if names else None
         return 8 + fixed + (some.nbytes / len(some) if some is not None and len(some) else 0)
 
-    def _pieces(self, names: Sequence[str], read_rows: int) -> Iterator[Table]:
+    def _pieces(self, names: Names, read_rows: int) -> Iterator[Table]:
         import pyarrow.parquet as pq
 
         for fragment in self.fragments:
@@ -165,7 +165,7 @@ class Source:
                     }
                     yield pa.table(columns)
 
-    def stored(self, fragment: Any, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    def stored(self, fragment: Any, names: Names) -> tuple[dict[str, Any], list[str]]:
         """Return the columns (and values) that the names of a file's folders give, and the columns
         that it stores."""
         stored, known = self._of_file[fragment.path]
@@ -186,7 +186,7 @@ class Source:
     # ------------------------------------------------------------------------------ types and
     # categories
 
-    def note(self, column: pa.Array, name: str) -> None:
+    def note(self, column: Array, name: str) -> None:
         """Note whether the column has nulls. If it has categories in some file, note its values as
         categories."""
         if column.null_count:
@@ -199,14 +199,14 @@ class Source:
             self._last[name] = column.dictionary
             self._add_categories(name, column.dictionary)
 
-    def plain(self, column: pa.Array, name: str) -> pa.Array:
+    def plain(self, column: Array, name: str) -> Array:
         """Return a column without its dictionary, in the type that it has over all files."""
         self.note(column, name)
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
         return cast(without_dictionary(column), self.kind(name), name, self.role)
 
-    def _add_categories(self, name: str, values: pa.Array) -> None:
+    def _add_categories(self, name: str, values: Array) -> None:
         own = values.cast(self.kind(name))
         chunks = [self.categories[name], own] if name in self.categories else [own]
         self.categories[name] = pa.chunked_array(chunks).unique()
@@ -327,15 +327,13 @@ class _RowGroups(NamedTuple):
     n_rows: int
 
 
-def whole_table(
-    source: Source, names: Sequence[str], ids: Collection[str], together_rows: int
-) -> Table:
+def whole_table(source: Source, names: Names, ids: Collection[str]) -> Table:
     """Read some columns of all files in several threads, one column of some row groups at a time.
 
     Ids that are strings stay positions in dictionaries, and ids that are integers become as narrow
     as possible, which saves memory.
     """
-    most = rows_at_a_time(together_rows)
+    most = rows_at_a_time(sizes().together_rows)
     groups = []
     for file, fragment in enumerate(source.fragments):
         numbers: list[int] = []
@@ -352,7 +350,7 @@ def whole_table(
     places = [{schema.column(i).path: i for i in range(n)} for schema, n in schemas]
     work = [(group, name) for group in groups for name in names]
 
-    def read(one: tuple[_RowGroups, str]) -> list[pa.Array]:
+    def read(one: tuple[_RowGroups, str]) -> list[Array]:
         group, name = one
         return _read(source, group, name, name in ids, places[group.file])
 
@@ -366,7 +364,7 @@ def whole_table(
 
 def _read(
     source: Source, group: _RowGroups, name: str, is_id: bool, places: Mapping[str, int]
-) -> list[pa.Array]:
+) -> list[Array]:
     """Read one column of some row groups."""
     import pyarrow.parquet as pq
 
@@ -396,7 +394,7 @@ def _read(
             return pq.ParquetFile(fragment.path).read_row_groups(group.numbers, **how)[there].chunks
 
 
-def _joined(source: Source, name: str, chunks: list[pa.Array], is_id: bool) -> pa.ChunkedArray:
+def _joined(source: Source, name: str, chunks: list[Array], is_id: bool) -> pa.ChunkedArray:
     """Join what was read of a column, in the same type in all files."""
     kind = source.kind(name)
     in_dictionary = all(pa.types.is_dictionary(chunk.type) for chunk in chunks)
@@ -413,7 +411,7 @@ def _joined(source: Source, name: str, chunks: list[pa.Array], is_id: bool) -> p
 
 
 def narrowed(table: Table, names: Collection[str] | None = None) -> Table:
-    """Return the table with integers in the narrowest type that holds them; `of_cells` makes them
+    """Return the table with integers in the narrowest type that holds them; `by_role` makes them
     wide again.
 
     A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy import ndarray
 from pyarrow import RecordBatch, Schema, Table
@@ -30,19 +29,20 @@ from ..evaluation.evaluate import EvaluateArguments
 from ..evaluation.storage import MOUNTED
 from ..inputs.data_files import by_places
 from ..inputs.machine import sizes
+from ..inputs.options import ByName, Names
 from ..logs import impressions, log_checks
 from ..metrics.metric import Metric
 from .buckets import PACKED, Distinct, Packing, adding_up
 from .dealt_users import check_on_engine, on_engine
 from .engine import EngineEvaluation, evaluate_frames
 from .engines import (
+    Engine,
     Handle,
     OnBucket,
     OnChunk,
     Sent,
     check_frames,
     inline_handle,
-    labels_of_table,
     takes_engine_arguments,
 )
 
@@ -101,9 +101,7 @@ def evaluate(
 
 
 @contextmanager
-def spark_engine(
-    frames: Mapping[str, Any], options: Any = None, cache: bool = False
-) -> Iterator[SparkEngine]:
+def spark_engine(frames: ByName, options: Any = None, cache: bool = False) -> Iterator[SparkEngine]:
     """Check that the frames are of Spark, and write errors in its words."""
     try:
         import pyspark.sql as spark
@@ -134,7 +132,7 @@ def _spark_words(part: Mention) -> str:
     return part.converted(f'.cast("{SPARK_TYPES[part.name]}")') if casts else str(part)
 
 
-class SparkEngine:
+class SparkEngine(Engine):
     """What Spark can do with its frames, as `Engine` asks."""
 
     name = "Spark"
@@ -182,10 +180,10 @@ class SparkEngine:
             fields.append((one.name, kind))
         return pa.schema(fields)
 
-    def head(self, frame: Any, names: Sequence[str], n: int) -> Table:
+    def head(self, frame: Any, names: Names, n: int) -> Table:
         return self.collect(_by_position(frame, names).limit(n)).rename_columns(list(names))
 
-    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: Schema) -> Any:
+    def each(self, frame: Any, names: Names, work: OnChunk, schema: Schema) -> Any:
         found = _by_position(frame, names)
         if isinstance(work, Distinct) and work.lists is None:
             return found.distinct().toDF(*names)  # Spark finds distinct rows without Python
@@ -238,12 +236,6 @@ class SparkEngine:
         is_frame = isinstance(data, self.sql.DataFrame)
         return self.labels(self.collect(data), data) if is_frame else data
 
-    def labels(self, table: Table, frame: Any) -> pd.DataFrame:
-        return labels_of_table(table)
-
-    def typed(self, frame: Any, like: pd.DataFrame) -> Any:
-        return frame
-
     def write(self, frame: Any, folder: Path) -> None:
         with settings(self.session):
             frame.write.parquet(_address(folder))
@@ -276,7 +268,7 @@ def _address(folder: Path) -> str:
 # same column. So columns go to the workers and come back by position, under the names c0, c1, ...
 
 
-def _by_position(frame: Any, names: Sequence[str]) -> Any:
+def _by_position(frame: Any, names: Names) -> Any:
     """Return some columns of a frame, named by their positions in it."""
     places, at = by_places(frame)
     return places.select(*(at[name] for name in names))
@@ -292,7 +284,7 @@ def _spark_schema(schema: Schema) -> Any:
     return from_arrow_schema(schema)
 
 
-def _on_chunk(work: OnChunk, names: Sequence[str], slots: bool = False) -> Any:
+def _on_chunk(work: OnChunk, names: Names, slots: bool = False) -> Any:
     """Return a function for `mapInArrow` that calls `work` on a chunk whose columns have these
     names.
 

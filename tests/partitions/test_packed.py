@@ -16,8 +16,8 @@ from recdf.partitions.buckets import (
     Packing,
     add_in_pairs,
     bucket_of,
+    by_role,
     narrowed,
-    of_cells,
 )
 from recdf.partitions.engines import (
     MOST_OPENED,
@@ -26,6 +26,13 @@ from recdf.partitions.engines import (
     opened,
     to_bytes,
 )
+
+ROLE = {"role": "pred"}
+
+
+def of_cells(cells, schema):
+    return by_role(cells, {"pred": schema})["pred"]
+
 
 WORDS = [f"user {i}" for i in range(40)]
 N = 7
@@ -67,7 +74,7 @@ def test_rows_without_a_key_are_spread_unless_they_are_all_equal(item):
 
 
 def test_rows_cross_unchanged_in_the_types_of_the_schema():
-    schema = pa.schema([("u", pa.string()), ("i", pa.int64()), ("x", pa.float64())])
+    schema = pa.schema([("u", pa.string()), ("i", pa.int64()), ("x", pa.float64())], ROLE)
     table = pa.table(
         {
             "x": [-0.0, 1.5, None, 2.0],
@@ -88,7 +95,7 @@ def test_rows_cross_unchanged_in_the_types_of_the_schema():
 
 
 def test_the_rows_of_a_long_bucket_fill_several_cells_of_bounded_size():
-    schema = pa.schema([("u", pa.string()), ("i", pa.int64())])
+    schema = pa.schema([("u", pa.string()), ("i", pa.int64())], ROLE)
     table = pa.table({"u": ["one user"] * 40_000, "i": range(40_000)}, schema=schema)
     (batch,) = Packing(["u"], "i", N, schema)(table.to_batches(10_000))
     assert len(set(batch["bucket"].to_pylist())) == 1
@@ -170,7 +177,7 @@ def test_a_metric_that_its_module_has_pickles_by_name_and_another_by_value():
     ],
 )
 def test_integers_cross_in_the_narrowest_type_and_come_back(values, kind):
-    table = pa.table({"a": pa.array(values, pa.int64()), "s": ["x"] * len(values)})
+    table = pa.table({"a": pa.array(values, pa.int64()), "s": ["x"] * len(values)}, metadata=ROLE)
     narrow = narrowed(table)
     assert narrow.schema.field("a").type == kind
     back = of_cells([narrow, narrow.slice(1)], table.schema)
