@@ -22,7 +22,7 @@ KEYS = ["user_id", "item_id"]
 def shop_split() -> dict[str, pd.DataFrame]:
     """A clean split of the sample shop: known users, known items, and a model that leaves out seen
     items."""
-    shop = rd.sample_shop()
+    shop = rd.sample_shop(n_users=400, n_items=100)
     train = shop.log[["user_id", "item_id", "timestamp"]]
     pred = shop.pred[shop.pred["model"] == "knn"][[*KEYS, "score"]]
     return clean(train, shop.true[["user_id", "item_id", "timestamp"]], pred)
@@ -195,7 +195,7 @@ def test_new_items_are_those_first_seen_after_the_cut_off() -> None:
 
 @pytest.mark.long
 def test_levels_stand_beside_the_metrics_and_are_said() -> None:
-    shop = rd.sample_shop()
+    shop = rd.sample_shop(n_users=400, n_items=100)
     found = rd.audit(
         shop.true,
         shop.pred,
@@ -290,7 +290,7 @@ def test_bad_input_is_a_named_error(options: dict[str, object], said: str) -> No
 
 @pytest.mark.long
 def test_a_report_shows_the_findings_of_an_audit_and_its_levels(tmp_path: Path) -> None:
-    shop = rd.sample_shop()
+    shop = rd.sample_shop(n_users=400, n_items=100)
     result = rd.evaluate(shop.true, shop.pred, "ndcg", by="model")
     found = rd.audit(shop.true, shop.pred, "ndcg", train=shop.log, items=shop.items, by="model")
     page = rd.report(result, tmp_path / "report.html", check=found).read_text(encoding="utf-8")
@@ -424,7 +424,7 @@ def test_ids_of_another_kind_name_their_frame(role: str) -> None:
 
 @pytest.mark.long
 def test_a_report_takes_no_finding_of_an_audit_for_ties(tmp_path: Path) -> None:
-    shop = rd.sample_shop()
+    shop = rd.sample_shop(n_users=400, n_items=100)
     result = rd.evaluate(shop.true, shop.pred, "ndcg", by="model")
     train = pd.concat([shop.log, shop.true.head(300)])
     found = rd.audit(shop.true, shop.pred, "ndcg", train=train, by="model")

@@ -11,7 +11,7 @@ import recdf as rd
 
 @pytest.fixture(scope="module")
 def shop():
-    return rd.sample_shop()
+    return rd.sample_shop(n_users=400, n_items=100)
 
 
 @pytest.fixture(scope="module")

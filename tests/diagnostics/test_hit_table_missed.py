@@ -10,7 +10,7 @@ hit_table = rd.diagnostics.hit_table
 
 @pytest.fixture(scope="module")
 def shop():
-    return rd.sample_shop()
+    return rd.sample_shop(n_users=400, n_items=100)
 
 
 def test_missed_rows_by_hand():

@@ -285,7 +285,7 @@ def lacking(lost, **options):
     return frames, options
 
 
-SHOP = rd.sample_shop()
+SHOP = rd.sample_shop(n_users=400, n_items=100)
 
 
 @functools.cache

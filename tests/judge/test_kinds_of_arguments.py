@@ -152,7 +152,7 @@ def test_numbers_of_a_plan_in_a_generator():
 
 
 def test_metrics_of_a_leaderboard_in_an_index():
-    shop = rd.sample_shop()
+    shop = rd.sample_shop(n_users=400, n_items=100)
     result = rd.evaluate(shop.true, shop.pred, ["ndcg@10", "recall@10"], by="model")
     found = rd.leaderboard(result, metrics=pd.Index(["ndcg@10"]))
     assert str(found) == str(rd.leaderboard(result, metrics=["ndcg@10"]))
