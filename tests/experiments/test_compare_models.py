@@ -337,7 +337,12 @@ BAD = [
     ("test", lambda f: (f, {"test": "ttest"}), OptionError, "valid are 't'"),
     ("margin", lambda f: (f, {"margin": 0}), OptionError, "above 0"),
     ("margin of another", lambda f: (f, {"margin": {"x": 1.0}}), OptionError, "not compared"),
-    ("resamples", lambda f: (f, {"n_resamples": 0}), OptionError, "at least 1"),
+    (
+        "resamples",
+        lambda f: (f, {"n_resamples": 0}),
+        OptionError,
+        "an integer from 1 to 10,000,000",
+    ),
     ("seed", lambda f: (f, {"seed": -1}), OptionError, "at least 0"),
     (
         "twice",
