@@ -193,7 +193,7 @@ def _left_without(
     for role, frame in (("true", data.true), ("pred", data.pred)):
         ids = [[read_ids(one[name], role) for name in names] for one in (frame, exclude)]
         (own, out), _ = encode_keys(ids)
-        gone = np.isin(own.all(), out.all()) & frame[data.pair].notna().all(axis=1).to_numpy()
+        gone = np.isin(own, out) & frame[data.pair].notna().all(axis=1).to_numpy()
         effect = "evaluate leaves them out before lists are ranked"
         found.of_rows("excluded", f"rows of {role} in exclude", "info", gone, "", effect)
         left.append(frame[~gone])
