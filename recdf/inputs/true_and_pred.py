@@ -84,7 +84,9 @@ OfRow = Literal["relevance", "propensity", "weight", "score", "rank", "id"]
 
 
 def _null_numbers(values: ndarray) -> ndarray:
-    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(0, bool)
+    # The minimum is NaN if any number is, and it needs no array.
+    some = values.dtype.kind == "f" and len(values) > 0 and np.isnan(values.min())
+    return np.isnan(values) if some else np.zeros(0, bool)
 
 
 @dataclass(frozen=True)
