@@ -11,7 +11,8 @@ labels. Null labels and labels that cannot be compared raise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -46,23 +47,25 @@ class IdCodes:
     columns: list[ndarray]
     n: int
     labels: Any = None
-    _rank: ndarray | None = field(default=None, repr=False)
 
     def rank(self) -> ndarray | None:
         """Position of each code in the order of the ids' values; None where that is the code
         itself."""
-        if self.labels is not None and self._rank is None:
-            if isinstance(self.labels, pa.Array):
-                # Arrow compares UTF-8 bytes, which is the order of code points.
-                order = pc.sort_indices(self.labels).to_numpy()
-            else:
-                try:
-                    order = np.argsort(self.labels, kind="stable")
-                except TypeError:  # labels that cannot be ordered, such as enums
-                    order = np.argsort(list(map(repr, self.labels)), kind="stable")
-            self._rank = np.empty(len(order), np.int32)
-            self._rank[order] = np.arange(len(order), dtype=np.int32)
-        return self._rank
+        return None if self.labels is None else self._rank
+
+    @cached_property
+    def _rank(self) -> ndarray:  # whole before another thread can read it
+        if isinstance(self.labels, pa.Array):
+            # Arrow compares UTF-8 bytes, which is the order of code points.
+            order = pc.sort_indices(self.labels).to_numpy()
+        else:
+            try:
+                order = np.argsort(self.labels, kind="stable")
+            except TypeError:  # labels that cannot be ordered, such as enums
+                order = np.argsort(list(map(repr, self.labels)), kind="stable")
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        return rank
 
 
 # Files hold UUIDs as bytes, and frames as objects.

@@ -168,3 +168,19 @@ def test_chunks_of_strings_share_a_dictionary():
         [ids.IdColumn("a", "string", chunks), ids.IdColumn("b", "string", other)]
     )
     assert [codes.tolist() for codes in encoded.columns] == [[0, 1, 2, -1, 0, 3], [3, 2]]
+
+
+def test_the_order_of_ids_is_complete_when_another_thread_reads_it(monkeypatch):
+    """Blocks of lists are ranked by several threads, each of which may be the first to ask."""
+    codes = coding.IdCodes([], 3, pa.array(["b", "c", "a"]))
+    seen = []
+    plain = np.arange
+
+    def arange_while_another_thread_reads(*args, **options):
+        monkeypatch.undo()
+        seen.append(codes.rank().tolist())
+        return plain(*args, **options)
+
+    monkeypatch.setattr(np, "arange", arange_while_another_thread_reads)
+    assert codes.rank().tolist() == [1, 2, 0]
+    assert seen == [[1, 2, 0]]
