@@ -140,7 +140,7 @@ def print_tables(given: Namespace, text: str, tables: Tables) -> None:
         say(text)
 
 
-def text_table(columns: Mapping[str, Names]) -> str:
+def text_table(columns: Mapping[str, Sequence[str]]) -> str:
     """Write columns of texts for a terminal, left-aligned."""
     rows = plain_rows(zip(*columns.values(), strict=True))
     return plain_signs(to_text(list(columns), rows, ["left"] * len(columns)))
@@ -180,7 +180,7 @@ def fail_on(given: Namespace, found: Failings, *, always: Names = ()) -> int:
     return int(bool(rows))
 
 
-def say_why(given: Namespace, code: int, rows: Names, why: str = "") -> None:
+def say_why(given: Namespace, code: int, rows: Sequence[str], why: str = "") -> None:
     """Say on stderr which row is the reason of an exit code, and how many there are more."""
     more = f" (and {len(rows) - 1:,} more)" if len(rows) > 1 else ""
     complain(
@@ -281,7 +281,7 @@ class Reply(NamedTuple):
     failings: Iterable[tuple[str, str]] | None = None
     always: Names = ()  # failings that end the command with 1 without --fail-on
     code: int = 0
-    reasons: Names = ()
+    reasons: Sequence[str] = ()
     texts: Mapping[Path, str] = {}
 
 
