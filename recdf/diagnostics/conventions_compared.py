@@ -228,14 +228,12 @@ def _single_changes(
         if base.options.get(name) != other.options.get(name):
             value = other.options.get(name, getattr(defaults, name))
             changes.append((f"{name}={value}", {"options": {**base.options, name: value}}))
-    ours = base.metrics[metric]
-    theirs = other.metrics[metric]
-    for name in sorted({*ours, *theirs}):
-        default = find(metric).defaults[name]
-        value = theirs.get(name, default)
-        if ours.get(name, default) != value:
-            metrics = {**base.metrics, metric: {**ours, name: value}}
-            changes.append((f"{name}={value}", {"metrics": metrics}))
+    usual = find(metric).defaults
+    ours, theirs = ({**usual, **one.metrics[metric]} for one in (base, other))
+    for name in sorted(usual):
+        if ours[name] != theirs[name]:
+            metrics = {**base.metrics, metric: {**ours, name: theirs[name]}}
+            changes.append((f"{name}={theirs[name]}", {"metrics": metrics}))
     if base.undefined.get(metric) != other.undefined.get(metric):
         words = SKIPPED[other.undefined.get(metric)]
         changes.append((words, {"undefined": other.undefined}))

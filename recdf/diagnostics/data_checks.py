@@ -188,11 +188,11 @@ def _left_without(
     names = [*([name for name in keys if name in exclude.columns] or keys), options.item_col]
     if not check_side(found, "exclude", exclude, names, pred_ids):
         return data
-    exclude = exclude.dropna(subset=names)
+    frames = {"true": data.true, "pred": data.pred, "exclude": exclude.dropna(subset=names)}
+    ids = [[read_ids(one[name], role) for name in names] for role, one in frames.items()]
+    (*codes, out), _ = encode_keys(ids)
     left = []
-    for role, frame in (("true", data.true), ("pred", data.pred)):
-        ids = [[read_ids(one[name], role) for name in names] for one in (frame, exclude)]
-        (own, out), _ = encode_keys(ids)
+    for (role, frame), own in zip(frames.items(), codes, strict=False):
         gone = np.isin(own, out) & frame[data.pair].notna().all(axis=1).to_numpy()
         effect = "evaluate leaves them out before lists are ranked"
         found.of_rows("excluded", f"rows of {role} in exclude", "info", gone, "", effect)
