@@ -37,7 +37,7 @@ from ..judge.choices import (
     VariantTest,
     as_columns,
 )
-from ..judge.comparisons import Comparison
+from ..judge.comparisons import Comparison, default_columns
 from ..judge.effects.units import Linear, Units
 from ..judge.per_user_columns import (
     Codes,
@@ -100,6 +100,7 @@ class Settings:
     relative: Relative = "fieller"
     missing: PairMissing = "raise"
     margins: Mapping[str, float] = field(default_factory=dict)
+    details: bool = True
 
     def __post_init__(self) -> None:
         check_record(self)
@@ -111,7 +112,7 @@ class Settings:
     def compared(
         self, table: pd.DataFrame, columns: list[str], kind: str, by: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """Return all columns of a comparison, which shows itself and says how it was made."""
+        """Return the columns of a comparison, which shows itself and says how it was made."""
         result = table.assign(confidence=self.confidence)[[*by, *columns]]
         result.attrs["recdf_comparison"] = OneRecord(
             {
@@ -126,16 +127,12 @@ class Settings:
                 "sequential_n": self.sequential_n,
             }
         )
-        return Comparison.of(result)
+        return default_columns(Comparison.of(result), self.details)
 
 
 def which_tests(test: Any, specs: Mapping[str, Any]) -> dict[str, Any]:
     """Test of every metric; Student's t for those that a mapping does not name."""
-    if not isinstance(test, Mapping):
-        return dict.fromkeys(specs, check_value("test", test, VariantTest))
-    subset("test", list(test), specs)
-    named = {name: check_value(f"test[{name!r}]", one, VariantTest) for name, one in test.items()}
-    return dict.fromkeys(specs, "t") | named
+    return dict.fromkeys(specs, "t") | per_metric("test", test, specs, VariantTest)
 
 
 # ------------------------------------------------------------------------------------------

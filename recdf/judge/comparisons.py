@@ -167,48 +167,38 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
         )
     comparison, confidence = with_known_codes(comparison, "comparison"), confidence_of(comparison)
     level = "CI" if confidence is None else f"{100 * confidence:g}% CI"
-    have = {*comparison.columns}
+    before = columns_before(comparison, "metric")
+    cells = {name: [str(value) for value in comparison[name]] for name in [*before, "metric"]}
 
-    def text(*names: str, form: Callable[..., str]) -> list[str]:
-        return [form(*values) for values in zip(*(comparison[name] for name in names), strict=True)]
+    def add(title: str, form: Callable[..., str], *names: str) -> None:
+        """Add a column of texts, if the comparison has what they are made of."""
+        if {*names} <= {*comparison}:
+            values = zip(*(comparison[name] for name in names), strict=True)
+            cells[title] = [form(*row) for row in values]
 
     def means(new: float, old: float, low: float, high: float) -> str:
         form = form_of(new, old, half=(high - low) / 2)
         return f"{number(new, form)} vs. {number(old, form)}"
 
-    before = columns_before(comparison, "metric")
-    cells = {name: [str(value) for value in comparison[name]] for name in [*before, "metric"]}
-    cells["comparison"] = text(other, base, form=lambda new, old: f"{new} vs. {old}")
-    cells[f"effect ({level})"] = text(
-        "diff", "ci_low", "ci_high", form=partial(estimated, sign="+")
-    )
-    if models and "rel_diff" in have:
-        cells["relative"] = text("rel_diff", form=partial(estimated, sign="+%"))
-    elif "rel_ci_low" in have:
-        cells[f"relative ({level})"] = text(
-            "rel_diff", "rel_ci_low", "rel_ci_high", form=partial(estimated, sign="+%")
-        )
-    cells["p"] = text("p_adj", form=p_value)
-    pair = f"mean_{other}", f"mean_{base}"
-    if have.issuperset(pair):
-        cells["means"] = text(*pair, "ci_low", "ci_high", form=means)
+    relative = partial(estimated, sign="+%")
+    add("comparison", "{} vs. {}".format, other, base)
+    add(f"effect ({level})", partial(estimated, sign="+"), "diff", "ci_low", "ci_high")
     if models:
-        cells["n"] = text("n_users", form=lambda n: f"{n:,}")
-        if "n_human" in comparison:
-            cells["labels"] = text(
-                "n_human", "n_cheap", form=lambda n, more: f"{n:,} of people, {more:,} cheap"
-            )
-        if have.issuperset(names := ("wins", "ties", "losses")):
-            cells["wins/ties/losses"] = text(*names, form=lambda *v: "/".join(f"{n:,}" for n in v))
+        add("relative", relative, "rel_diff")
     else:
-        cells["n"] = text("n_treatment", "n_control", form=lambda new, old: f"{new:,} vs. {old:,}")
-        if "mde" in have:
-            cells["MDE"] = text("mde", form=estimated)
-        if "variance_reduction" in have and comparison["variance_reduction"].notna().any():
-            cells["var. reduction"] = text(
-                "variance_reduction", form=lambda value: number(value, ".1%")
-            )
-    cells["verdict"] = text("verdict", form=str)
+        add(f"relative ({level})", relative, "rel_diff", "rel_ci_low", "rel_ci_high")
+    add("p", p_value, "p_adj")
+    add("means", means, f"mean_{other}", f"mean_{base}", "ci_low", "ci_high")
+    if models:
+        add("n", "{:,}".format, "n_users")
+        add("labels", "{:,} of people, {:,} cheap".format, "n_human", "n_cheap")
+        add("wins/ties/losses", "{:,}/{:,}/{:,}".format, "wins", "ties", "losses")
+    else:
+        add("n", "{:,} vs. {:,}".format, "n_treatment", "n_control")
+        add("MDE", estimated, "mde")
+        if comparison.get("variance_reduction", pd.Series()).notna().any():
+            add("var. reduction", partial(number, form=".1%"), "variance_reduction")
+    add("verdict", str, "verdict")
     notes = [note_of(row) for row in comparison.to_dict("records")]
     if any(notes):
         cells["notes"] = notes

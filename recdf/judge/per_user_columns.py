@@ -13,6 +13,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import (
+    infer_dtype,
+    is_bool_dtype,
+    is_datetime64_any_dtype,
+    is_float_dtype,
+    is_numeric_dtype,
+)
 
 from ..errors import (
     ColumnError,
@@ -103,7 +110,7 @@ def refuse_mixed_models(
     words = per_user.select_dtypes(["object", "string", "category"]).columns
     for name in [] if spec else [*listed[:-1], *(one for one in words if one not in first)]:
         lists = [*by, *(one for one in listed if one != name)]
-        dated = pd.api.types.is_datetime64_any_dtype(per_user[name])
+        dated = is_datetime64_any_dtype(per_user[name])
         if name in (*by, *key) or dated or len(lists) == len(by):
             continue
         n = per_user[name].nunique(dropna=False)
@@ -265,7 +272,7 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
     """Return a metric column as float64 with NaN for null; infinite or not numeric values raise."""
     values = column(frame, name, role)
     kinds = ("integer", "floating", "mixed-integer-float", "boolean")
-    if not is_metric(values) and pd.api.types.infer_dtype(values, skipna=True) not in kinds:
+    if not is_metric(values) and infer_dtype(values, skipna=True) not in kinds:
         shown = f" ({examples(values.head(5))})" if len(values) else ""
         raise DataError(f"{role}[{name!r}] is {values.dtype}{shown}; expected numbers")
     numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), np.float64)
@@ -284,9 +291,7 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
 
 def is_metric(values: pd.Series) -> bool:
     """Whether a column can be a metric: numeric or bool."""
-    return bool(
-        pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype)
-    )
+    return bool(is_numeric_dtype(values) or is_bool_dtype(values))
 
 
 def float_columns(frames: Sequence[pd.DataFrame], without: Collection[Any] = ()) -> list[str]:
@@ -294,6 +299,5 @@ def float_columns(frames: Sequence[pd.DataFrame], without: Collection[Any] = ())
     return [
         name
         for name in frames[0].columns
-        if name not in without
-        and all(name in one and pd.api.types.is_float_dtype(one[name].dtype) for one in frames)
+        if name not in without and all(name in one and is_float_dtype(one[name]) for one in frames)
     ]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_float_dtype
 
 from ..errors import DataError, DuplicateError, OptionError, closest
 from ..inputs.codes import first_rows, strictly_ascends
@@ -226,24 +227,18 @@ class ExperimentRows:
         """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on
         that of the rows."""
         rows = self.cells[group * len(self.variants) + variant]
-        return (
-            rows
-            if self.users is None or self.in_order
-            else rows[np.argsort(self.users[rows], kind="stable")]
-        )
+        if self.users is None or self.in_order:
+            return rows
+        return rows[np.argsort(self.users[rows], kind="stable")]
 
     @cached_property
     def in_order(self) -> bool:
-        """Whether the rows stand in the order of their users."""
-        return self.users is not None and strictly_ascends(self.users)
+        """Whether the rows stand in the order of their users, if these are known."""
+        return self.users is None or strictly_ascends(self.users)
 
     def both(self, group: int, pair: TwoPlaces) -> ArmRows:
         """Rows of two variants in a group."""
-        if (
-            len(self.groups) == 1
-            and len(self.variants) == 2
-            and (self.users is None or self.in_order)
-        ):
+        if len(self.groups) == 1 and len(self.variants) == 2 and self.in_order:
             return ArmRows(None, self.variant if pair[1] else 1 - self.variant)
         return ArmRows.of(self.arm(group, pair[0]), self.arm(group, pair[1]))
 
@@ -372,9 +367,9 @@ def _larger_unit(
 def may_be_unit(some: pd.Series, variant: Codes | None) -> bool:
     """Whether some values of a column may be ids of what was assigned, by the variant of each."""
     kind = some.dtype
-    if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
+    if is_bool_dtype(kind) or is_datetime64_any_dtype(kind):
         return False
-    if pd.api.types.is_float_dtype(kind):
+    if is_float_dtype(kind):
         values = some.to_numpy(np.float64, na_value=np.nan)
         if (values > np.floor(values)).any():
             return False  # ids of which some are, or were, unknown are whole numbers
@@ -529,11 +524,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     name.
     """
     for name in dict.fromkeys([*keys[1:], "user_id"]):
-        if (
-            name == keys[0]
-            or name not in frame.columns
-            or pd.api.types.is_datetime64_any_dtype(frame[name].dtype)
-        ):
+        if name == keys[0] or name not in frame.columns or is_datetime64_any_dtype(frame[name]):
             continue
         if (1 if name == "user_id" else FEW_VALUES) <= frame[name].nunique() < n_lists:
             return True
@@ -578,8 +569,6 @@ def read_model_rows(
         raise OptionError(
             f"per_user has {len(models)} models ({models}); a comparison needs at least two"
         )
-    for role, frame in parts:
-        require(frame, role, [*keys, *folds])
     coded, n_cells = key_codes(parts, [*keys, *folds])
     cell = np.concatenate(coded)
     place = model * n_cells + cell
@@ -608,8 +597,6 @@ def read_model_rows(
         list_of_cell[cell] = np.concatenate(of_row)
     named = list(units) or unit_of(keys)
     if named != keys:
-        for role, frame in parts:
-            require(frame, role, named)
         coded, n_units = key_codes(parts, named)
         found = _of_lists(
             np.concatenate(coded), cell, list_of_cell, show, " and ".join(named), "unit"

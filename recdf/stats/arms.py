@@ -81,12 +81,10 @@ def add_moments(parts: Moments, arm: Integers, n_arms: int) -> Moments:
     n = total(known.n)
     low = np.full(n_arms, np.inf)
     high = np.full(n_arms, -np.inf)
-    with np.errstate(
-        invalid="ignore"
-    ):  # NaN, a range that is not known, is below and above everything
+    with undefined_is_nan():  # NaN, a range that is not known, is below and above everything
         np.minimum.at(low, of, known.low)
         np.maximum.at(high, of, known.high)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with undefined_is_nan():
         share = known.n / n[of]
         # Counted from the mean of one part, so that equal means stay what they are.
         mean = np.full(n_arms, np.nan)
@@ -320,7 +318,7 @@ def fieller(
     large values do not overflow. So the interval contains 0 exactly when the interval of the
     difference does. It is NaN unless m_c is positive and more than q standard errors away from 0.
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with undefined_is_nan():
         q2 = np.square(quantile)
         a = 1 - q2 * (control.var / np.square(control.mean))
         b = treatment.mean / control.mean
@@ -354,9 +352,7 @@ def log_ratio(
         )
     half = multiplier * np.sqrt(rel_c + rel_t)
     low, high = open_sided(log - half, log + half, alternative)
-    with np.errstate(
-        over="ignore"
-    ):  # the mean of an arm may be so close to 0 that the ratio has no upper bound
+    with undefined_is_nan():  # the mean may be so close to 0 that the ratio has no upper bound
         return np.expm1(low), np.expm1(high)
 
 

@@ -37,7 +37,7 @@ def adjust(p: Floats, method: Correction) -> Floats:
         "by": m / ranks * (1 / ranks).sum(),
     }
     if method in SIDAK:
-        with np.errstate(divide="ignore"):  # the logarithm of 1 − 1
+        with undefined_is_nan():  # the logarithm of 1 − 1
             ordered = -np.expm1((m if method == "sidak" else steps) * np.log1p(-ordered))
     ordered = factors.get(method, 1.0) * ordered
     if method in ("holm", "holm_sidak"):

@@ -29,9 +29,9 @@ normal_quantile = NormalDist().inv_cdf
 
 
 def undefined_is_nan() -> np.errstate:
-    """Let a number that is divided by 0 be NaN or infinite, inside a `with` block, without a
-    warning."""
-    return np.errstate(divide="ignore", invalid="ignore")
+    """Let a number that is divided by 0, or that is too large for a float, be NaN or infinite,
+    inside a `with` block, without a warning."""
+    return np.errstate(divide="ignore", invalid="ignore", over="ignore")
 
 
 # ------------------------------------------------------------------------------------------

@@ -455,7 +455,7 @@ def sign_flip_p(
     """
     spread = np.sqrt(np.mean(sums**2, axis=0)) if scale is None else scale
     slack = tie * np.maximum(np.abs(observed), spread)
-    with np.errstate(invalid="ignore"):
+    with undefined_is_nan():
         if alternative == "two-sided":
             extreme = np.abs(sums) >= np.abs(observed) - slack
         else:

@@ -447,7 +447,7 @@ def _permute(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> 
     # How many standard errors the interval reaches below and above the difference.
     two_sided = settings.alternative == "two-sided"
     level = settings.confidence
-    with np.errstate(invalid="ignore"):
+    with undefined_is_nan():
         of = np.abs(shuffled) if two_sided else shuffled
         below = above = np.quantile(of, level, axis=0, method="higher")
         if not two_sided:

@@ -25,7 +25,7 @@ from ...judge.per_user_columns import (
 )
 from ...progress import Progress
 from ...stats.arms import HUGE, Sample, arm
-from ...stats.resampling import by_row, quantile_interval, replicate_estimates, standard_error
+from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
 from ..samples import read_metrics, sum_by
 
 
@@ -143,8 +143,7 @@ def bootstrap_ci(
                 rows.append({"metric": metric.name, **row, **counts, "remarks": remarks})
             if samples:  # all metrics of a group have one set of replicates
                 replicates = replicate_estimates(samples, n_resamples, seed)
-                ends = quantile_interval(replicates, "two-sided", confidence)
-                found = by_row(se=standard_error(replicates), ci_low=ends[0], ci_high=ends[1])
+                found = by_row(**bootstrap_effect(replicates, "two-sided", confidence))
                 tested = [row for row in rows[-len(columns) :] if not row["remarks"]]
                 for row, numbers in zip(tested, found, strict=True):
                     row |= numbers

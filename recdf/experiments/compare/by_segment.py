@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
 from ...inputs.door import checks_names
@@ -138,8 +139,8 @@ def _in_bands(column: pd.Series) -> pd.Series:
     n = column.nunique()
     if n <= MANY_GROUPS or isinstance(column.dtype, pd.CategoricalDtype):
         return column
-    dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
-    if not (dates or pd.api.types.is_numeric_dtype(column.dtype)):
+    dates = is_datetime64_any_dtype(column)
+    if not (dates or is_numeric_dtype(column)):
         raise OptionError(
             f"segments[{column.name!r}] has {n:,} different values, such as "
             f"{column.dropna().iloc[0]!r}; leave it out, or group it into at most {MANY_GROUPS} "

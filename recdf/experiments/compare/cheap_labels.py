@@ -398,18 +398,17 @@ def labelled_row(
         return nothing | counts | {"remarks": "few_human"}
     y, f, rest = units[:3]
     n = len(y)
-    none = np.zeros(len(y) + len(rest))
-    everything = np.concatenate([f, rest])
     typical = units.typical
     count = units.n
     random = np.nan
     if chance is None:
         found = powered_mean(y, f, rest, tuning, units.same)
-        alone, bias = (powered_mean(one, none[:n], none[:1]) for one in (y, f - y))
+        alone, bias = (powered_mean(one, f, rest[:0]) for one in (y, f - y))
         random = _random_p([(f, rest), *units.beside])
     else:
+        everything = np.concatenate([f, rest])
         found = sampled_mean(y, f, everything, chance)
-        alone, bias = (sampled_mean(one, none[:n], none, chance) for one in (y, f - y))
+        alone, bias = (sampled_mean(one, 0 * f, everything, chance) for one in (y, f - y))
         typical = typical_units(1 / chance)
         count = (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few may stand for many
     alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))

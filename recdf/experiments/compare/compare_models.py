@@ -25,7 +25,6 @@ from ...judge.choices import (
     as_columns,
     check_options_of_tests,
 )
-from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import float_columns, require, warn_of_weights
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
@@ -271,7 +270,9 @@ def compare_models(
     model_col = model_col or own
     per_user = frames_of_results(per_user, in_buckets=TESTS[test].of_sums and cheap is None)
     given = alternative, confidence, correction, family
-    settings = Settings({}, *given, n_resamples=n_resamples, seed=seed, missing=missing)
+    settings = Settings(
+        {}, *given, n_resamples=n_resamples, seed=seed, missing=missing, details=details
+    )
     check_options_of_tests([test], weight_col=weight_col, cheap=cheap)
     if cheap is not None and missing == "zero":
         raise OptionError('⟦cheap=⟧ and ⟦missing="zero"⟧ exclude each other: a label is no 0')
@@ -333,4 +334,4 @@ def compare_models(
     add_verdicts(result, "models", effects)
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result]
     shown = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
-    return default_columns(settings.compared(result, shown, "models", by_cols), details)
+    return settings.compared(result, shown, "models", by_cols)

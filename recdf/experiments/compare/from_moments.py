@@ -30,7 +30,6 @@ from ...judge.choices import (
     VariantTest,
     check_options_of_tests,
 )
-from ...judge.comparisons import default_columns
 from ...judge.effects.units import Units
 from ...judge.per_user_columns import (
     Codes,
@@ -42,6 +41,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import ExperimentRows, read_experiment_rows
 from ...stats.arms import both, moments_of
+from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
 from ..samples import (
@@ -238,7 +238,7 @@ def _moments_of_rows(
             for j, other in enumerate(names[:i]):
                 if len(x) and any({name, other} <= one for one in together):
                     y = values[other][kept]
-                    with np.errstate(over="ignore", invalid="ignore"):
+                    with undefined_is_nan():
                         covariance = (x - x.mean()) @ (y - y.mean()) / len(x)
                     covariances[cell, [i, j], [j, i]] = covariance
     covariances[np.isinf(covariances)] = np.nan
@@ -514,6 +514,7 @@ def compare_variants_from_moments(
         subset("primary", primary, specs),
         sequential_n=sequential_n,
         relative=relative,
+        details=details,
     )
     check_options_of_tests(tests.values(), covariates=covariates or None, sequential_n=sequential_n)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
@@ -522,8 +523,7 @@ def compare_variants_from_moments(
     table = read_moments(moments, variant_col, by, [*names])
     sums = MomentArms.of(table, specs, past)
     _check_shares(sums, settings)
-    of_all = compare_users(sums, 0, control, expected, health, settings, better, "moments")
-    return default_columns(of_all, details)
+    return compare_users(sums, 0, control, expected, health, settings, better, "moments")
 
 
 def _refuse_options(given: AnySpec) -> None:
@@ -557,7 +557,7 @@ def _check_shares(sums: MomentArms, settings: Settings) -> None:
         record = sums.table.record([sums.at[num]], sums.cells.ravel())
         some = record.n > 0
         mean, low, high = (one[some, 0] for one in (record.mean, record.lows, record.highs))
-        with np.errstate(over="ignore", invalid="ignore"):
+        with undefined_is_nan():
             var = record.central[some, 0, 0] / record.n[some]
             like = np.isclose(var, mean * (1 - mean), rtol=_ROUNDING, atol=1e-15)
             share = (mean >= 0) & (mean <= 1) & ~(low < 0) & ~(high > 1)

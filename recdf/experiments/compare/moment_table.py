@@ -211,7 +211,7 @@ def _covariances(
     size = np.maximum(n[:, :, None], n[:, None])
     more = counted > size
     counted = np.where(counted < size, 0.0, counted)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with undefined_is_nan():
         found = np.where(counted > 0, found / counted, np.nan)
         beyond = found**2 > var[:, :, None] * var[:, None] * (1 + _SLACK)
     for wrong, what, advice in (
@@ -265,7 +265,7 @@ def _read_numbers(moments: pd.DataFrame) -> dict[str, Floats]:
                 f"moments[{name!r}] {what} in {wrong.sum():,} of {len(moments):,} rows "
                 f"({examples(shown)})"
             )
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+    with undefined_is_nan():
         var = np.where(n > 1, std**2 * (n - 1) / n, np.where(n == 1, 0.0, np.nan))
     return read | {
         "var": var,

@@ -320,7 +320,7 @@ class UnitSums(NamedTuple):
         mean = np.array([0.0, 1.0])
         two = np.zeros((2, 2))
         three = np.zeros((2, 2, 2))
-        with np.errstate(over="ignore", invalid="ignore"):  # of huge values, only the mean counts
+        with undefined_is_nan():  # of huge values, only the mean counts
             x = np.array([sums, w][:size])
             mean[:size] = x.mean(axis=1) if n else 0.0
             z = x - mean[:size, None]

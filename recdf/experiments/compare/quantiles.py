@@ -27,7 +27,6 @@ from ...judge.choices import (
     as_columns,
     check_value,
 )
-from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import Floats, by_columns, frame_of, metric_specs, metric_values
 from ...judge.users import read_experiment_rows
 from ...judge.verdict import remark
@@ -166,6 +165,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
         family,
         subset("primary", _named(primary, of), of),
         sequential_n=sequential_n,
+        details=details,
     )
     sides = (_named(side, of) for side in (smaller_is_better, larger_is_better))
     better = directions(dict.fromkeys(of, ""), *sides)
@@ -213,12 +213,8 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
                 found.append(row | {"quantile": p})
         return found
 
-    users = UsersInRows(columns, {}, rows)
-    given = (control, expected, health, settings, better)
-    table = compare_users(
-        users, data, *given, late=moved, test=of_pair, intervals=_quantile_intervals
-    )
-    return default_columns(table, details)
+    given = UsersInRows(columns, {}, rows), data, control, expected, health, settings, better
+    return compare_users(*given, late=moved, test=of_pair, intervals=_quantile_intervals)
 
 
 def _quantile_row(

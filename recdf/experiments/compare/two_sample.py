@@ -21,7 +21,7 @@ from ...judge.per_user_columns import Codes, Floats, MetricColumns, exact_sums
 from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import MEAN_ROUNDING, Effect, effect
-from ...stats.numbers import Number
+from ...stats.numbers import Number, undefined_is_nan
 from ...stats.shares import compare_shares
 from ...stats.student import beyond, detectable, detectable_t, t_p_value
 from ..samples import Ready, Settings
@@ -137,13 +137,12 @@ def first_row(ready: Ready, settings: Settings) -> Row:
 
 def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
     """Means where they exist, and no statistics."""
-    control, treatment = map(np.float64, means)
-    with np.errstate(over="ignore", invalid="ignore"):
-        diff = treatment - control
-        relative = treatment / control - 1 if control > 0 else np.inf
-    ends = (one if np.isfinite(one) else np.nan for one in (diff, relative))
-    numbers = dict(zip(("diff", "rel_diff"), ends, strict=True))
-    return but(row, problem, mean_control=control, mean_treatment=treatment, **numbers)
+    control, treatment = np.array(means)
+    with undefined_is_nan():
+        ends = treatment - control, treatment / control - 1 if control > 0 else np.nan
+    diff, relative = np.where(np.isfinite(ends), ends, np.nan)
+    of_arms = {"mean_control": control, "mean_treatment": treatment}
+    return but(row, problem, **of_arms, diff=diff, rel_diff=relative)
 
 
 def compare_pair(

@@ -35,7 +35,6 @@ from ...judge.choices import (
     as_columns,
     check_options_of_tests,
 )
-from ...judge.comparisons import default_columns
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -78,7 +77,7 @@ from ..samples import Settings, covariate_specs, read_metrics, subset, which_tes
 from .arms_of_users import UsersInRows
 from .summed_clusters import clusters_in_parts
 from .summed_users import ArmsInCells, Specs, SummedArms, labels_in_memory
-from .two_sample import VARIANT_RESULT_COLUMNS, measured_means, no_share
+from .two_sample import VARIANT_RESULT_COLUMNS, but, measured_means, no_share
 
 
 def columns_of_users(
@@ -155,7 +154,10 @@ def decide(
         for group in range(len(arms.groups)):
             of_pairs = []
             for pair in arms.pairs:
-                of_pairs.append(test(group, pair, settings, ratio.surplus(group, pair, arms.names)))
+                surplus = ratio.surplus(group, pair, arms.names)
+                more = ["exposure_differs"] if surplus.p < UNEQUAL else []
+                rows = test(group, pair, settings, surplus)
+                of_pairs.append([but(row, *more) for row in rows])
                 bar.add()
             found += itertools.chain.from_iterable(zip(*of_pairs, strict=True))
     at = group_of, control, treatment = arms.of_rows(len(found))
@@ -171,9 +173,6 @@ def decide(
     p = balance or {}
     remark(table, ratio.fails[group_of], "sample_ratio")
     remark(table, ~ratio.checked[group_of], "ratio_not_checked")
-    pairs = zip(*(one.tolist() for one in at), strict=True)
-    more = [ratio.surplus(g, (c, t), arms.names).p < UNEQUAL for g, c, t in pairs]
-    remark(table, more, "exposure_differs")
     moved = [] if periods else segments_moved(arms, table, ratio)
     _add_differences(table, at, [*differences, *moved])
     read_together(table, settings, intervals)
@@ -489,6 +488,7 @@ def compare_variants(
         seed,
         sequential_n,
         relative,
+        details=details,
     )
     check_options_of_tests(
         settings.tests.values(),
@@ -512,14 +512,14 @@ def compare_variants(
             if clusters:
                 of_clusters = parts, specs, past, variant_col, by_cols, user_col, clusters
                 users, late = _clusters_of_parts(*of_clusters, times, health, nan, weight_col)
-                return default_columns(compare_users(users, data, *more, late, progress), details)
+                return compare_users(users, data, *more, late, progress)
             labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
             of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
             sums = SummedArms.of(*of_parts, weight_col, control)
             with suppress(FarNeeded):
-                return default_columns(compare_users(sums, data, *more, late), details)
+                return compare_users(sums, data, *more, late)
             sums = SummedArms.of(*of_parts, weight_col, control, sums)
-            return default_columns(compare_users(sums, data, *more, late), details)
+            return compare_users(sums, data, *more, late)
         except RowsNeeded:
             few = parts.sample.to_pandas() if parts.some is None else parts.some
             of_few = metrics, covariates, variant_col, named, health, few
@@ -536,8 +536,7 @@ def compare_variants(
     weights = (
         {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
     )
-    users = UsersInRows(columns, weights, rows)
-    return default_columns(compare_users(users, data, *more, late, progress), details)
+    return compare_users(UsersInRows(columns, weights, rows), data, *more, late, progress)
 
 
 def _clusters_of_parts(

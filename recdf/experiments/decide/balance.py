@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
 from ...errors import OptionError
 from ...judge.cautions import HEALTH_ALPHA
@@ -142,7 +143,7 @@ def shares_change(
             continue
         if dates is None:
             code = group_codes(data, "data", [name])[0]
-            ordered = pd.api.types.is_numeric_dtype(data[name].dtype)
+            ordered = is_numeric_dtype(data[name])
         else:
             code = np.unique(dates, return_inverse=True)[1]
         first, fixed = _first_row_of_units(code, rows)
@@ -176,7 +177,7 @@ def users_in_both(
     shares = left_out / np.maximum(n + left_out, 1)
     where = arms.nowhere()
     for c, t in arms.pairs:
-        with np.errstate(divide="ignore"):
+        with undefined_is_nan():
             error = np.sqrt(1 / n[:, c] + 1 / n[:, t])
         where[:, c, t] = np.abs(shares[:, t] - shares[:, c]) >= HALF_AN_ERROR * error
     return [Difference("users_in_both", f"{amount(left_out, 'user')} in both arms", where)]
@@ -303,7 +304,7 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
 
 def looks_like_date(values: pd.Series) -> bool:
     """Whether the first value of a column is a date, which may be written as text."""
-    if not len(values) or pd.api.types.is_numeric_dtype(values.dtype):
+    if not len(values) or is_numeric_dtype(values):
         return False
     first = values.iloc[0]
     texts = isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first)
@@ -312,12 +313,12 @@ def looks_like_date(values: pd.Series) -> bool:
 
 def _as_dates(values: pd.Series) -> pd.Series | None:
     """The dates of a column that holds nothing else, also as text; None for another column."""
-    known = values if pd.api.types.is_numeric_dtype(values.dtype) else values.dropna()
+    known = values if is_numeric_dtype(values) else values.dropna()
     if not looks_like_date(known) or len(known) < LEAST_KNOWN * len(values):
         return None
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+    if is_datetime64_any_dtype(values):
         return values
-    if pd.api.types.infer_dtype(known).startswith("mixed"):
+    if infer_dtype(known).startswith("mixed"):
         return None  # dates beside numbers
     dates = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
     return dates if dates.notna().sum() == len(known) else None
@@ -326,7 +327,7 @@ def _as_dates(values: pd.Series) -> pd.Series | None:
 def _as_times(values: pd.Series) -> pd.Series:
     """Return times that can be compared. Texts are read as dates, since the order of other texts is
     not that of time; other texts raise a TypeError."""
-    if pd.api.types.infer_dtype(values) != "string":
+    if infer_dtype(values) != "string":
         return values
     if (dates := _as_dates(values)) is None:
         raise TypeError
@@ -337,7 +338,7 @@ def _refines(times: pd.Series | None, stratum: Codes, rows: ExperimentRows) -> b
     """Whether times are those of the strata, only finer."""
     if times is None:
         return False
-    dated = pd.api.types.is_datetime64_any_dtype(times.dtype)
+    dated = is_datetime64_any_dtype(times)
     periods = (times.dt.floor("D") if dated else times).to_numpy()
     size = np.ones(len(stratum)) if rows.size is None else rows.size
     table = pd.Series(size).groupby([periods, stratum]).sum()

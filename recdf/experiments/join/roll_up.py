@@ -10,6 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas.api.types import (
+    infer_dtype,
+    is_bool_dtype,
+    is_datetime64_any_dtype,
+    is_float_dtype,
+    is_numeric_dtype,
+)
 
 from ...errors import DataError, OptionError, examples
 from ...inputs.door import takes_options
@@ -97,10 +104,10 @@ def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Ti
             f"{where} is null in {values.isna().sum():,} of {len(frame):,} rows; expected a "
             "time in each"
         )
-    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+    if is_numeric_dtype(values) and not is_bool_dtype(values):
         return "number", read_numbers(values, where)
-    instants = pd.api.types.is_datetime64_any_dtype(values.dtype)
-    if not instants and pd.api.types.infer_dtype(values) in ("date", "datetime", "datetime64"):
+    instants = is_datetime64_any_dtype(values)
+    if not instants and infer_dtype(values) in ("date", "datetime", "datetime64"):
         values = pd.to_datetime(values)  # also dates and datetimes that are Python objects
     read = read_ids(values, where)
     if not read.kind.startswith("datetime"):
@@ -293,7 +300,7 @@ def _rules(
     unknown = [
         name
         for name in numbers
-        if not (pd.api.types.is_float_dtype(per_user[name].dtype) or direction_of(name))
+        if not (is_float_dtype(per_user[name]) or direction_of(name))
         and not (name.startswith("n_") or name.endswith("__n"))
     ]
     if unknown and not spec:
