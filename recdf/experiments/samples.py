@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from ..judge.comparisons import Comparison, default_columns
 from ..judge.effects.units import Linear, Units
 from ..judge.per_user_columns import (
     Codes,
+    CovariateColumns,
     Floats,
     Mask,
     MetricColumns,
@@ -141,6 +141,7 @@ def which_tests(test: Any, specs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MetricBounds = tuple[float, float]
+DeclaredBounds = Mapping[str, MetricBounds]
 
 
 def declared_bounds(bounds: Any, metrics: Collection[str]) -> dict[str, MetricBounds]:
@@ -185,7 +186,7 @@ def seen_bounds(*values: Floats) -> MetricBounds:
 
 def bounds_of(
     metric: str,
-    declared: Mapping[str, MetricBounds],
+    declared: DeclaredBounds,
     *values: Floats,
     definition: str | None = None,
 ) -> MetricBounds | None:
@@ -307,7 +308,7 @@ def refuse_huge(metric: MetricRows) -> None:
 def read_metrics(
     data: pd.DataFrame,
     specs: Mapping[str, MetricColumns],
-    covariates: Mapping[str, Sequence[MetricColumns]],
+    covariates: CovariateColumns,
     nan: RaiseOrDrop,
     role: str = "data",
     cap: Mapping[str, float] | None = None,
@@ -429,12 +430,13 @@ class Ready:
 
 @dataclass(frozen=True)
 class Covariates:
-    """The covariates that can be used, of the rows of both arms, and why others cannot."""
+    """The covariates that can be used, of the rows of both arms, without gaps; an indicator for
+    each that has gaps; and why others cannot be used."""
 
-    used: list[Sample]
-    size: Floats | None = None
-    n_missing: int = 0
-    warnings: tuple[str, ...] = ()
+    filled: tuple[Sample, ...]
+    gaps: tuple[Sample, ...]
+    n_missing: int
+    warnings: tuple[str, ...]
 
     @classmethod
     def of(cls, metric: MetricRows, both: ArmRows, data: ExperimentRows) -> Covariates:
@@ -447,18 +449,9 @@ class Covariates:
         missing = np.logical_or.reduce([both.arm < 0, *(one.missing for one in covariates)])
         n_missing = int(data.counts(both.where(missing)).sum())
         size = None if data.size is None else both.take(data.size)
-        return cls(used, size, n_missing, tuple(dict.fromkeys(filter(None, reasons))))
-
-    @cached_property
-    def filled(self) -> tuple[Sample, ...]:
-        """Those without gaps."""
-        return tuple(without_gaps(one, self.size) for one in self.used)
-
-    @cached_property
-    def gaps(self) -> tuple[Sample, ...]:
-        """An indicator for each that has gaps."""
-        gaps = (one.missing for one in self.used)
-        return tuple(Sample(one.astype(np.float64)) for one in gaps if one.any())
+        filled = tuple(without_gaps(one, size) for one in used)
+        gaps = tuple(Sample(one.missing.astype(np.float64)) for one in used if one.missing.any())
+        return cls(filled, gaps, n_missing, tuple(dict.fromkeys(filter(None, reasons))))
 
 
 def make_units(
@@ -481,11 +474,11 @@ def make_units(
         made.clear()
         made[key] = Covariates.of(metric, kept, data)
     covariates = made[key]
-    used = covariates.used
+    used = covariates.filled
     warnings = list(covariates.warnings)
     regressed = sample.den is None and data.clusters is None and not resampled and bool(used)
     regressed &= len(used) > 1 or data.strata is not None or bool(covariates.gaps)
-    sample = sample._replace(covariates=covariates.filled + covariates.gaps * regressed)
+    sample = sample._replace(covariates=used + covariates.gaps * regressed)
     clusters = None if data.clusters is None else kept.take(data.clusters)
     if clusters is not None and np.isin(*kept.split(clusters)).any():
         warnings.append("shared_clusters")

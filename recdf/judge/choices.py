@@ -43,6 +43,7 @@ TwoPlaces = tuple[int, int]
 VariantTest = Literal["t", "permutation", "bootstrap", "proportion"]
 PairTest = Literal["t", "randomization", "wilcoxon", "bootstrap"]
 Better = Literal["larger", "smaller"]
+Directions = Mapping[str, Better | None]  # in which each metric is better
 PairMissing = Literal["raise", "drop", "zero"]
 Missing = Literal["raise", "zero", "worst", "nan", "drop"]
 RaiseOrDrop = Literal["raise", "drop"]

@@ -139,6 +139,8 @@ __all__ = [
 
 # A metric is one column (a mean) or a pair of columns (a ratio of sums).
 MetricColumns = tuple[str, str | None]
+# The covariates of each metric.
+CovariateColumns = Mapping[str, Sequence[MetricColumns]]
 
 
 def read_weight(frame: pd.DataFrame, role: str, name: str) -> Floats:

@@ -85,12 +85,13 @@ class Users:
 
 def match_users(
     per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str
-) -> Users:
-    """Code the users; `several` users are in two variants, a `stranger` row is of a user in no
-    variant."""
-    codes, n = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
-    variant, _ = group_codes(assignment, "assignment", [variant_col])
-    return Users.of(codes[0], codes[1], n, variant)
+) -> tuple[Users, Codes, pd.DataFrame]:
+    """Code the users, and the variant of each row of the assignment, with the labels of these;
+    `several` users are in two variants, a `stranger` row is of a user in no variant."""
+    tables = [("per_user", per_user), ("assignment", assignment)]
+    (of_metric, of_assignment), n = key_codes(tables, keys)
+    variant, variants = group_codes(assignment, "assignment", [variant_col])
+    return Users.of(of_metric, of_assignment, n, variant), variant, variants
 
 
 def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:

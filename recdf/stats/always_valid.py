@@ -99,22 +99,17 @@ def bets(x: Floats, alpha: float) -> Floats:
     return np.sqrt(-2 * np.log(alpha) / (var * len(x)))
 
 
-def log_capital(s: Floats, worst: float, staked: Floats) -> float:
-    """Return ln K with K = Π(1 + min(λ_i, ¾/worst)·s_i) for these bets λ."""
+def log_capital(s: Floats, worst: float, staked: Floats | None) -> float:
+    """Return ln K with K = Π(1 + min(λ_i, ¾/worst)·s_i) for these bets λ.
+
+    Without them it is one at which one may look after each value: K is the mean over fixed shares f
+    of Π(1 + f·s_i/worst). It does not depend on the order of the values, so that nobody needs to
+    know in which order they came.
+    """
     if worst <= 0:  # nothing can be lost
         return math.inf if s.any() else 0.0
-    return np.log1p(np.minimum(staked, MOST_STAKED / worst) * s).sum()
-
-
-def log_capital_anytime(s: Floats, worst: float) -> float:
-    """Return ln K, at which one may look after each value: K is the mean over fixed shares f of Π(1
-    + f·s_i/worst).
-
-    It does not depend on the order of the values, so that nobody needs to know in which order they
-    came.
-    """
-    if worst <= 0:
-        return math.inf if s.any() else 0.0
+    if staked is not None:
+        return np.log1p(np.minimum(staked, MOST_STAKED / worst) * s).sum()
     logs = [np.log1p(share / worst * s).sum() for share in STAKES]
     return np.logaddexp.reduce(logs) - np.log(len(logs))
 
@@ -301,11 +296,7 @@ class Change:
         low, high = self._range(change)
         s = np.clip(gains - change * scales, low, high)  # rounding may put a value outside
         s, worst = (s, -low) if better else (-s, high)
-        won = (
-            log_capital_anytime(s * weight, worst)
-            if self.looks
-            else log_capital(s * weight, worst, self._bets)
-        )
+        won = log_capital(s * weight, worst, None if self.looks else self._bets)
         return math.exp(-max(won, 0.0))
 
     def ends(self) -> TwoNumbers:

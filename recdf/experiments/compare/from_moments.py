@@ -33,6 +33,7 @@ from ...judge.choices import (
 from ...judge.effects.units import Units
 from ...judge.per_user_columns import (
     Codes,
+    CovariateColumns,
     Floats,
     MetricColumns,
     distinct,
@@ -58,9 +59,6 @@ from .moment_table import CELL_NUMBERS, MomentTable, label_columns, names_of_met
 from .summed_users import ArmsInCells, Specs
 from .two_sample import measured_means, no_share
 from .variants import compare_users, compare_variants
-
-# The columns of the covariates of each metric.
-CovariateColumns = Mapping[str, Sequence[MetricColumns]]
 
 # What to do instead where a function has moments and needs the users.
 GIVE_ROWS = (
@@ -493,7 +491,7 @@ def compare_variants_from_moments(
     _refuse_options(needs_users)
     every = names_of_metrics(moments, variant_col, by)
     if metrics is None or isinstance(metrics, str | list | tuple):
-        metrics = list(dict.fromkeys(subset("metrics", metrics, dict.fromkeys(every)))) or (
+        metrics = list(dict.fromkeys(subset("metrics", metrics, every))) or (
             every if metrics is None else []
         )
     columns = pd.DataFrame(columns=every)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
-from ...judge.choices import TESTS, AnyRow, AnySpec, Better, Row
+from ...judge.choices import TESTS, AnyRow, AnySpec, Directions, Row
 from ...judge.comparability import Fact, facts_of
 from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import VERDICT_COLUMNS, codes_of, effects_of, remark, sentence
@@ -183,7 +183,7 @@ COLUMNS_OF_BOTH = [
 ]
 
 
-def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None:
+def judge_both(table: pd.DataFrame, better: Directions) -> None:
     """Add the interval and the effect on the lists that both models have.
 
     The interval is as many standard errors wide as the one beside it.
@@ -493,7 +493,7 @@ def add_turned(
     table: pd.DataFrame,
     effects: npt.NDArray[np.object_],
     equivalent: Mask,
-    better: Mapping[str, Better | None],
+    better: Directions,
     settings: Settings,
 ) -> None:
     """Add what turns the effect of each row. The effect may become "equivalent": if a few unseen

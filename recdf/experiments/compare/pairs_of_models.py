@@ -28,7 +28,7 @@ from ...judge.per_user_columns import (
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
 from ...progress import Progress
 from ...stats.resampling import wilcoxon
-from ..samples import MetricBounds, Settings, bounds_of, seen_bounds
+from ..samples import DeclaredBounds, MetricBounds, Settings, bounds_of, seen_bounds
 from .by_segment import Segments
 from .cheap_labels import cheap_column, powered_pair
 from .paired import NUMBERS_OF_BOTH, UnitSums, add_resamples, comparing, cut_off, paired_test
@@ -202,7 +202,7 @@ class PairsInMemory:
         self,
         names: list[str],
         settings: Settings,
-        declared: Mapping[str, MetricBounds],
+        declared: DeclaredBounds,
         progress: bool | None,
     ) -> SegmentTables:
         """The label of every segment, with a row of numbers per metric and pair."""
@@ -221,7 +221,7 @@ def pairs_in_memory(
     runs: ModelRows,
     baseline: Any,
     settings: Settings,
-    declared: Mapping[str, MetricBounds],
+    declared: DeclaredBounds,
     progress: Progress,
 ) -> list[Row]:
     """One row of numbers per metric and pair."""
@@ -415,7 +415,7 @@ class PairsInBuckets:
         self,
         names: list[str],
         settings: Settings,
-        declared: Mapping[str, MetricBounds],
+        declared: DeclaredBounds,
         progress: bool | None,
     ) -> SegmentTables:
         """Those of segments that have something to compare."""
@@ -463,7 +463,7 @@ class PairsInBuckets:
         names: list[str],
         pairs: list[TwoPlaces],
         settings: Settings,
-        declared: Mapping[str, MetricBounds],
+        declared: DeclaredBounds,
         parts: list[BucketPairs],
     ) -> list[Row]:
         """One row of numbers per metric and pair of one segment."""

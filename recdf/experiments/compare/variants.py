@@ -21,9 +21,9 @@ from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import (
     TESTS,
     Alternative,
-    Better,
     Columns,
     Correction,
+    Directions,
     NamedMetrics,
     Options,
     PlannedShares,
@@ -37,8 +37,8 @@ from ...judge.choices import (
 )
 from ...judge.per_user_columns import (
     Codes,
+    CovariateColumns,
     Floats,
-    MetricColumns,
     by_columns,
     evaluated,
     frame_of,
@@ -133,7 +133,7 @@ def decide(
     arms: Arms,
     test: TestOfPair,
     ratio: SampleRatio,
-    better: Mapping[str, Better | None],
+    better: Directions,
     settings: Settings,
     differences: Sequence[Difference] = (),
     balance: Mapping[str, Floats] | None = None,
@@ -542,7 +542,7 @@ def compare_variants(
 def _clusters_of_parts(
     parts: UserParts,
     specs: Specs,
-    covariates: Mapping[str, Sequence[MetricColumns]],
+    covariates: CovariateColumns,
     variant_col: str,
     by_cols: list[str],
     user_col: Columns | None,
@@ -583,7 +583,7 @@ def compare_users(
     expected: PlannedShares | None,
     health: pd.DataFrame | None,
     settings: Settings,
-    better: Mapping[str, Better | None],
+    better: Directions,
     role: str = "data",
     timed: bool = False,
     late: Sequence[Difference] = (),

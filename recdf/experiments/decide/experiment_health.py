@@ -39,7 +39,7 @@ from ...judge.per_user_columns import (
     require,
     split,
 )
-from ...judge.users import Users, in_several_variants
+from ...judge.users import Users, in_several_variants, match_users
 from ...judge.verdict import add_verdicts
 from ...stats.many_tests import adjust
 from ...stats.shares import equal_shares_test, seen_loss, share_tests
@@ -128,17 +128,16 @@ def experiment_health(
     work = partial(count_users, units, by)
     named = [variant_col, *as_columns(by), *as_columns(cluster)]
     parts: list[CountedUsers] = by_user(work, keys, named, per_user=per_user, assignment=assignment)
-    of_group, groups = joint_labels([one.groups for one in parts])
-    of_variant, names = joint_variants([one.variants for one in parts])
+    cells, groups, names = joint_cells(parts)
     shares = planned_shares(expected, groups, "by", names)
     alpha = 1 - confidence
     counts = np.zeros((3, *shares.shape), np.int64)
     smallest = [[np.zeros(0, np.uint64)] for _ in range(shares.size)]
-    for one, group, variant in zip(parts, of_group, of_variant, strict=True):
-        counts[:, group[:, None], variant] += one.counts
-        cells = (group[:, None] * len(names) + variant).ravel()
-        for cell, own in zip(cells.tolist(), one.smallest, strict=True):
-            smallest[cell].append(own)
+    for one, (group, variant) in zip(parts, cells, strict=True):
+        counts[:, group, variant] += one.counts
+        places = (group * len(names) + variant).ravel().tolist()
+        for place, own in zip(places, one.smallest, strict=True):
+            smallest[place].append(own)
     assigned, measured, in_both = counts
     # A row for each group; the tests of a group stand in the rows of all its variants.
     each = [*zip(assigned, shares, strict=True)]
@@ -205,12 +204,9 @@ class AssignedUnits(NamedTuple):
         """Clusters count where each is in one variant, else users do."""
         require(assignment, "assignment", [*keys, variant_col, *clusters])
         require(per_user, "per_user", keys)
-        tables = [("per_user", per_user), ("assignment", assignment)]
-        (of_metric, of_assignment), n_users = key_codes(tables, keys)
-        variant, labels = group_codes(assignment, "assignment", [variant_col])
-        users = Users.of(of_metric, of_assignment, n_users, variant)
+        users, variant, variants = match_users(per_user, assignment, keys, variant_col)
         alone = ~users.several[users.of_assignment]
-        own = users, variant, labels, alone
+        own = users, variant, variants, alone
         if clusters:
             (codes,), n = key_codes([("assignment", assignment)], clusters)
             if not in_several_variants(codes[alone], variant[alone], n).any():
@@ -226,11 +222,11 @@ class AssignedUnits(NamedTuple):
 
 
 class CountedUsers(NamedTuple):
-    """Users by group and variant: those assigned, those with metrics, and those in two variants;
-    and the smallest hashes of each cell, which the digest names. `key` are the columns of the units
-    that count."""
+    """Users by group (`labels`) and variant: those assigned, those with metrics, and those in two
+    variants; and the smallest hashes of each cell, which the digest names. `key` are the columns of
+    the units that count."""
 
-    groups: pd.DataFrame
+    labels: pd.DataFrame
     variants: pd.DataFrame
     counts: Codes
     n_unassigned: int
@@ -259,8 +255,7 @@ def count_users(
     ]
     hashed = hash_users(assignment[units.alone], units.key, "assignment")
     cell = (group * len(units.variants) + units.variant)[units.alone]
-    rows_of = split(cell, counts[0].size) if len(cell) else [cell] * counts[0].size
-    smallest = [distinct(hashed[rows])[:NAMED] for rows in rows_of]
+    smallest = [distinct(hashed[rows])[:NAMED] for rows in split(cell, counts[0].size)]
     own = np.array(counts), users.n_unassigned, smallest, units.key
     return CountedUsers(groups, units.variants, *own)
 
@@ -274,12 +269,17 @@ def joint_labels(labels: Sequence[pd.DataFrame]) -> tuple[list[Codes], pd.DataFr
     return np.split(codes, np.cumsum([len(one) for one in labels])[:-1]), found
 
 
-def joint_variants(parts: Sequence[pd.DataFrame]) -> tuple[list[Codes], list[Any]]:
-    """The same of the variants, of which there must be one."""
-    places, labels = joint_labels(parts)
-    if not len(labels):
+def joint_cells(
+    parts: Sequence[CountedUsers] | Sequence[CountedLevels],
+) -> tuple[list[tuple[Codes, Codes]], pd.DataFrame, list[Any]]:
+    """The places of the cells of each part, (labels, 1) and (variants), among those of all parts,
+    with the labels and the variants of all. There must be a variant."""
+    of_label, labels = joint_labels([one.labels for one in parts])
+    of_variant, variants = joint_labels([one.variants for one in parts])
+    if not len(variants):
         raise DataError("assignment has no rows; expected one per assigned user")
-    return places, labels.iloc[:, 0].tolist()
+    cells = [(label[:, None], own) for label, own in zip(of_label, of_variant, strict=True)]
+    return cells, labels, variants.iloc[:, 0].tolist()
 
 
 def planned_shares(expected: Any, labels: pd.DataFrame, argument: str, names: list[Any]) -> Floats:
@@ -411,12 +411,8 @@ def find_srm(
     work = partial(count_levels, units, looked_at, periods)
     named = [variant_col, *as_columns(cluster), *periods, *looked_at]
     parts: list[CountedLevels] = by_user(work, keys, named, assignment=assignment)
-    of_stratum, labels = joint_labels([one.strata for one in parts])
-    of_variant, names = joint_variants([one.variants for one in parts])
+    cells, labels, names = joint_cells(parts)
     planned = planned_shares(expected, labels, "strata", names)
-    cells = [
-        (stratum[:, None], variant) for stratum, variant in zip(of_stratum, of_variant, strict=True)
-    ]
     total = np.zeros(planned.shape, np.int64)
     for one, cell in zip(parts, cells, strict=True):
         total[cell] += one.total
@@ -460,10 +456,10 @@ def find_srm(
 
 
 class CountedLevels(NamedTuple):
-    """Units by stratum and variant: all of them, and those of each level of the columns. Levels of
-    one text may stand apart."""
+    """Units by stratum (`labels`) and variant: all of them, and those of each level of the columns.
+    Levels of one text may stand apart."""
 
-    strata: pd.DataFrame
+    labels: pd.DataFrame
     variants: pd.DataFrame
     total: Codes
     levels: list[tuple[pd.Series, Codes]]

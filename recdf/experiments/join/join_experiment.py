@@ -198,7 +198,8 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
             raise DataError(
                 f"{role} has a column {min(taken)!r}, which join_experiment writes; rename it"
             )
-    return Frames(per_user, assignment, match_users(per_user, assignment, keys, variant_col))
+    users, *_ = match_users(per_user, assignment, keys, variant_col)
+    return Frames(per_user, assignment, users)
 
 
 def join_frames(
