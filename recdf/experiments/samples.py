@@ -270,10 +270,9 @@ def covariate_specs(
     tuple of two."""
     if covariates is None:
         return {}
-    if isinstance(covariates, Collection) and not isinstance(covariates, str | tuple | Mapping):
-        covariates = list(covariates)
-    if isinstance(covariates, str | list | tuple):
-        covariates = dict.fromkeys(specs, covariates)
+    if isinstance(covariates, Collection) and not isinstance(covariates, Mapping):
+        one = isinstance(covariates, str | tuple)
+        covariates = dict.fromkeys(specs, covariates if one else list(covariates))
     if not isinstance(covariates, Mapping):
         raise OptionError(
             f"⟦covariates={covariates!r}⟧; expected a column, a list of columns, or a mapping of "

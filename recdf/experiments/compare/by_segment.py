@@ -99,8 +99,7 @@ class Segments(NamedTuple):
         """The rows with the segments of every list, null where its user has none."""
         if self.known is None:
             return rows
-        found = segments_of_lists(rows, self.known, self.keys, self.names)
-        return beside_columns(rows, found[self.names])
+        return beside_columns(rows, segments_of_lists(rows, self.known, self.keys, self.names))
 
     def split(
         self, frames: Sequence[pd.DataFrame]

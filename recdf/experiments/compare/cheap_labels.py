@@ -398,12 +398,10 @@ def labelled_row(
         return nothing | counts | {"remarks": "few_human"}
     y, f, rest = units[:3]
     n = len(y)
-    typical = units.typical
-    count = units.n
-    random = np.nan
     if chance is None:
         found = powered_mean(y, f, rest, tuning, units.same)
         alone, bias = (powered_mean(one, f, rest[:0]) for one in (y, f - y))
+        typical, count = units.typical, units.n
         random = _random_p([(f, rest), *units.beside])
     else:
         everything = np.concatenate([f, rest])
@@ -411,6 +409,7 @@ def labelled_row(
         alone, bias = (sampled_mean(one, 0 * f, everything, chance) for one in (y, f - y))
         typical = typical_units(1 / chance)
         count = (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few may stand for many
+        random = np.nan
     alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))
     both, own = (one.ends(typical, bounds) for one in (found, alone))
     human = own.interval(confidence)

@@ -8,7 +8,7 @@ what the estimates tell, or `without_estimate` why there are none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -272,11 +272,9 @@ def top_units(
     return rows[out > 0], (out * count)[out > 0], (out == 1).any()
 
 
-def _less_top(
-    found: MeanEffect, top: Codes, out: Floats
-) -> tuple[list[float], Callable[[], list[float]]]:
-    """The difference of both arms with all units, and without a part of the top ones; and a
-    function that gives the variances of both.
+def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], list[float]]:
+    """The difference of both arms with all units, and without a part of the top ones; and the
+    variances of both.
 
     A ratio is recomputed from its sums. Anything else moves as the units' values do, in the strata
     of the estimate.
@@ -305,24 +303,20 @@ def _less_top(
     parts = n * mean, n * mean - less
     means = [np.divide(num, den, out=np.full(len(n), np.nan), where=den > 0) for num, den in parts]
     of = [np.where(weights > 0, weights * one.reshape(of_arms), 0.0).sum(axis=1) for one in means]
-
-    def variances() -> list[float]:
-        found = []
-        for share, (_, den), own in zip((0, 1), parts, means, strict=True):
-            size = n - share * sums(out)
-            around = form - own[:, None] * [0.0, 1.0] if ratio else form
-            squares = record.squares(around) + n * (mean[0] - own * mean[1]) ** 2
-            squares -= share * sums(out * (columns[0] - own[cell] * columns[1]) ** 2)
-            factors = np.divide(
-                weights.ravel() ** 2 * size,
-                den**2 * (size - 1),
-                out=np.zeros(len(n)),
-                where=(den > 0) & (size > 1),
-            )
-            found.append(factors @ squares)
-        return found
-
-    return [treatment - control for control, treatment in of], variances
+    var = []
+    for share, (_, den), own in zip((0, 1), parts, means, strict=True):
+        size = n - share * sums(out)
+        around = form - own[:, None] * [0.0, 1.0] if ratio else form
+        squares = record.squares(around) + n * (mean[0] - own * mean[1]) ** 2
+        squares -= share * sums(out * (columns[0] - own[cell] * columns[1]) ** 2)
+        factors = np.divide(
+            weights.ravel() ** 2 * size,
+            den**2 * (size - 1),
+            out=np.zeros(len(n)),
+            where=(den > 0) & (size > 1),
+        )
+        var.append(factors @ squares)
+    return [treatment - control for control, treatment in of], var
 
 
 def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) -> Row:
@@ -338,7 +332,7 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     if both_var > 0:
         n = min(n, 2 + 1 / sum(float((one.var / both_var) ** 2 / one.df) for one in found.arms))
     top, out, distinct = top_units(far.rows, far.values, k, far.units)
-    (whole, rest), variances = _less_top(found, top, out)
+    (whole, rest), (var, rest_var) = _less_top(found, top, out)
     moved = rest - whole
     if np.isnan(moved):
         return row
@@ -347,7 +341,6 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     # If only a part of each top unit is left out, many are equally far, and no few of them decide.
     if min(n_units) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
-    var, rest_var = variances()
     # What is left of a variance may be rounding error.
     se = row["se"] * np.sqrt(rest_var / var) if rest_var > _TIED * var else 0.0
     p = t_p_value(diff / se, n - k - 2, settings.alternative) if se > 0 else 1.0
