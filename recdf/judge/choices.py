@@ -8,17 +8,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from ..errors import OptionError
 from ..inputs.constraints import (
-    NATURAL,
-    NONE,
-    POSITIVE,
-    SHARE,
     Constraint,
     Natural,
     Positive,
     Share,
     a_number,
     check_value,
-    either,
 )
 from ..inputs.door import checks_names
 from ..inputs.options import Options, as_columns
@@ -52,10 +47,6 @@ Roll = Literal["mean", "sum", "min", "max"]
 
 # Names that other modules take from here.
 __all__ = [
-    "NATURAL",
-    "NONE",
-    "POSITIVE",
-    "SHARE",
     "Alternative",
     "Correction",
     "Natural",
@@ -67,7 +58,6 @@ __all__ = [
     "as_columns",
     "check_value",
     "checks_names",
-    "either",
 ]
 
 

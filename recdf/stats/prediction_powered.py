@@ -129,14 +129,14 @@ def powered_mean(
     n = len(y)
     n_rest = len(rest)
     clipped = tuning == "clipped"
-    spread = np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1)
-    shared = (y - y.mean()) @ (f - f.mean()) / (n if clipped else n - 1)
+    ddof = 0 if clipped else 1
+    spread = (np.concatenate([f, rest]) if clipped else f).var(ddof=1)
+    shared = (y - y.mean()) @ (f - f.mean()) / (n - ddof)
     most = 1.0 if clipped else np.inf
     weight = 0.0
     if spread > 0:
         weight = np.clip(shared / ((1 + n / n_rest) * spread), 0.0, most)
     left = y - weight * f
-    ddof = 0 if clipped else 1
     cheap = weight * rest.mean()
     own = left.var(ddof=ddof) / n
     more = weight**2 * rest.var(ddof=min(ddof, n_rest - 1)) / n_rest

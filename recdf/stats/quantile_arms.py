@@ -70,7 +70,7 @@ def quantile_arm(values: Floats, p: float, unit: Any = None) -> QuantileArm:
     """Return the quantile of order p, of at least one row; `unit` has the code of the cluster of
     each row."""
     n = len(values)
-    at = (len(values) - 1) * p
+    at = (n - 1) * p
     k = math.floor(at)
     part = values.copy()
     part.partition([k, min(k + 1, n - 1)])

@@ -380,16 +380,17 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
     It is 0 where it can matter by no means, and no value need be read: γ of n values is at most
     √n, and at most their largest distance from the mean in standard deviations.
     """
-    n = found.units.n
+    units = found.units
+    n = units.n
     if not may_be_skewed(n[0], n[1], SKEWED_SAMPLES):
         return 0.0
-    if far is None and (known := found.units.moments):
+    if known := units.moments:
         if known.mean.shape[1] > 1:
             return np.nan
         return skewness_of_means(known.n, known.central[:, 0, 0] / known.n, known.skewness[:, 0])
-    kept = found.units.kept
-    record = found.units.record
-    if found.units.stratum is None and not found.units.clustered and far and len(found.forms):
+    kept = units.kept
+    record = units.record
+    if units.stratum is None and not units.clustered and far and len(found.forms):
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
         own = zip(found.forms, record.mean, strict=True)
         beyond = far.largest + max(found.values.apart(f, -float(f @ mean)).max() for f, mean in own)
@@ -397,7 +398,7 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
             return 0.0
     if kept is not None and kept.cubes is not None and isinstance(record, Aggregates):
         size = np.array(n, np.float64)
-        cells = found.units.cells
+        cells = units.cells
         squares = record.squares(found.forms)
         var = squares[cells].sum(axis=1) / size
         half = (record.high - record.low) / 2

@@ -196,7 +196,6 @@ def _covariances(
     shape = (*n.shape, n.shape[1])
     if not len(rows):
         return np.full(shape, np.nan)
-    require(rows, "moments", PAIR_COLUMNS[3:])
     of, x, y, covariance = (
         metric_values(rows, "moments", name) for name in ("n", "mean", *PAIR_COLUMNS[3:])
     )

@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, DataError, OptionError
-from ...inputs.constraints import OneLabel
+from ...inputs.constraints import SHARE, OneLabel
 from ...inputs.door import checks_names
 from ...judge.choices import (
-    SHARE,
     Alternative,
     Columns,
     Correction,

@@ -41,7 +41,6 @@ from ...judge.per_user_columns import (
     Floats,
     by_columns,
     evaluated,
-    frame_of,
     group_codes,
     metric_specs,
     read_weight,
@@ -475,7 +474,6 @@ def compare_variants(
     if not (cap is not None or resampled or in_rows):
         given, parts = users_in_parts(data, needed, variant_col)
     data = needed_frame(given, "data", needed) if parts is None else parts.head
-    frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     settings = Settings(
         which_tests(test, specs),
