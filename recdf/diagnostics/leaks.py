@@ -163,7 +163,7 @@ class UserItemPairs:
         if dated in times:
             np.fmin.at(first, codes[dated], times[dated])
         there = np.zeros(items.n, bool)
-        there[np.concatenate(items.columns)] = True
+        there[np.concatenate(items.codes)] = True
         rank = items.rank()
         order = np.lexsort((np.arange(items.n) if rank is None else rank, -popularity))
         order = order[there[order]]
