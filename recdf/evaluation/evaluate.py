@@ -115,10 +115,13 @@ def finish_summary(call: Call, result: PartResult) -> tuple[pd.DataFrame, Spec]:
             f"all {measured.n_lists.sum():,} lists have the weight 0, so there is no mean: "
             "weight_col must be above 0 for some lists"
         )
-    described, counts = measured.side_tables, {**measured.counts}
+    described = measured.side_tables
+    side_counts = measured.side_counts
     if described is None:  # a part may have seen only its rows of a side table
         sides = read_sides(call.given, call.options)
-        described, counts = sides.described(), {**sides.counts, **counts}
+        described = sides.described()
+        side_counts = sides.counts
+    counts = {**side_counts, **measured.counts}
     truth = counts.pop(TRUTH, None)
     call.warn(measured.overlap, counts, measured.by)
     warn_of_by(measured.by, measured.n_lists, measured.overlap, call.options)

@@ -107,10 +107,11 @@ class Measured:
 
     by : labels of the `by` values · n_lists : number of lists of each · moments : those of each
     metric column, None without lists · counts : numbers of rows that were dropped, repeated or
-    unknown to a side table · side_tables : descriptions of the side tables, made once for the whole
-    population (None: not yet), where the counts also have the rows that these lack · groups :
-    moments within groups of items · exposure : sums for metrics of exposure · exposed : rows of
-    these metrics in the summary, where the part is the whole.
+    unknown to a side table · side_counts : numbers of rows of side tables that were dropped, the
+    same in every part · side_tables : descriptions of the side tables, made once for the whole
+    population (None: not yet) · groups : moments within groups of items · exposure : sums for
+    metrics of exposure · exposed : rows of these metrics in the summary, where the part is the
+    whole.
     """
 
     by: DataFrame
@@ -119,6 +120,7 @@ class Measured:
     n_lists: ndarray
     moments: GroupMoments | None
     counts: Mapping[str, int]
+    side_counts: Mapping[str, int]
     overlap: Overlap
     side_tables: Mapping[str, DescribedSide] | None = None
     groups: ItemGroups | None = None
@@ -135,6 +137,7 @@ class Measured:
             n_lists=self.n_lists + other.n_lists,
             moments=_sum(self.moments, other.moments),
             counts=added(self.counts, other.counts),
+            side_counts={**other.side_counts, **self.side_counts},
             overlap=self.overlap + other.overlap,
             groups=_sum(self.groups, other.groups),
             exposure=_sum(self.exposure, other.exposure),
@@ -240,6 +243,7 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
             relevance_col=matched.true.number_col,
             n_lists=n_lists,
             moments=moments,
+            side_counts=matched.sides.checked.counts,
             overlap=matched.overlap,
             side_tables=matched.sides.checked.described() if part.whole else None,
             **_the_rest(matched, call, n_lists, part.whole),
@@ -257,8 +261,7 @@ def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> di
     """Return the fields of `Measured` for all counts, also of rows that side tables do not know,
     the groups of items, and the metrics of exposure."""
     options, true, pred = call.options, matched.true.frame, matched.pred.frame
-    counts = {**(matched.sides.checked.counts if whole else {}), **matched.counts}
-    groups, exposure, exposed = None, None, None
+    counts, groups, exposure, exposed = {**matched.counts}, None, None, None
     if not len(matched):
         more = {} if call.item_by is None else without_group(matched, call.item_by)
         return {"counts": counts | more}

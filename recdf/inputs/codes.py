@@ -184,7 +184,8 @@ def _above(array: ndarray, low: int) -> ndarray:
     if not low:
         return array.astype(np.int32, copy=False)
     wide = array.astype(np.int32) if array.dtype == np.int16 else array
-    return (wide - wide.dtype.type(low)).astype(np.int32, copy=False)
+    out = np.empty(len(array), np.int32)
+    return np.subtract(wide, wide.dtype.type(low), out=out, casting="unsafe")
 
 
 def _encode_hashed(arrays: list[ndarray]) -> IdCodes:

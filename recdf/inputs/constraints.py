@@ -241,27 +241,37 @@ _plain_constraint = functools.cache(constraint_of)
 
 
 @functools.cache
-def stated_constraints(owner: Any, named: bool = False) -> dict[str, Constraint]:
-    """Return the constraints of those fields of a record, or arguments of a function, that have a
-    few values or keep a constraint by their annotations; where they are `named`, also those that
-    are names, mappings or labels."""
-    kinds, plain = (NAME_KINDS, (str, Sequence[str])) if named else (PLAIN_KINDS, ())
+def names_taken(function: Callable[..., Any]) -> dict[str, Constraint]:
+    """Return the constraints of those arguments of a function that are names, mappings or labels,
+    have a few values, or keep a constraint by their annotations."""
     found = {}
-    for name, hint in typing.get_type_hints(owner, include_extras=True).items():
+    for name, hint in typing.get_type_hints(function, include_extras=True).items():
         union = typing.get_origin(hint) in (types.UnionType, typing.Union)
         parts = typing.get_args(hint) if union else [hint]
         told = any(
-            one in plain or typing.get_origin(one) is Literal or hasattr(one, "__metadata__")
+            one in (str, Sequence[str])
+            or typing.get_origin(one) is Literal
+            or hasattr(one, "__metadata__")
             for one in parts
         )
         if name != "return" and told:
-            found[name] = constraint_of(hint, kinds)
+            found[name] = constraint_of(hint, NAME_KINDS)
     return found
+
+
+@functools.cache
+def _constraints(kind: type) -> dict[str, Constraint]:
+    """Return the constraints of the fields of a record whose annotations state one."""
+    return {
+        name: constraint_of(hint)
+        for name, hint in typing.get_type_hints(kind, include_extras=True).items()
+        if {Literal, Annotated} & {typing.get_origin(one) for one in (hint, *typing.get_args(hint))}
+    }
 
 
 def check_record(record: Any) -> None:
     """Check the fields of a record whose annotations state a constraint."""
-    for name, constraint in stated_constraints(record.__class__).items():
+    for name, constraint in _constraints(record.__class__).items():
         constraint.check(name, getattr(record, name))
 
 

@@ -70,11 +70,14 @@ class Matched:
     true: ReadRows
     pred: ReadRows
     options: Options
-    first: Mapping[str, ndarray]
-    has_true: bool
-    weight: ndarray | None
-    user_groups: Callable[[str], tuple[pd.Index, ndarray]]
+    first: Mapping[str, ndarray] = field(default_factory=dict)
+    has_true: bool = True
     untied: bool = False
+    weight: ndarray | None = None
+    user_groups: Callable[[str], tuple[pd.Index, ndarray]] = lambda name: (
+        pd.Index([]),
+        np.empty(0, np.int64),
+    )
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -108,8 +111,7 @@ class Matched:
     def tie_level(self) -> ndarray | None:
         """A number per recommended row that is equal for equal scores of a list; None without
         ties."""
-        lists = self.pred_lists
-        return None if self.untied or not lists.some_tie else lists.ranked.level
+        return None if self.untied else self.pred_lists.ranked.level
 
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""

@@ -9,7 +9,7 @@ where none of them shares one, since an item may be in one part of `pred` and in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -63,18 +63,18 @@ class Overlap:
     shares_item: bool
     by_shares_item: ndarray
     samples: Mapping[str, str]
-    ranks_repeat: bool
-    n_without_pred: int
-    alone: bool
-    n_lists: int
-    n_with_relevant: int
-    n_ranked: int
-    in_sides: Mapping[str, int]
-    disordered: Mapping[str, int]
-    doubtful: Mapping[str, int]
-    order: list[str]
-    true_by: list[str]
-    swapped: bool
+    ranks_repeat: bool = False
+    n_without_pred: int = 0
+    alone: bool = True
+    n_lists: int = 0
+    n_with_relevant: int = 0
+    n_ranked: int = 0
+    in_sides: Mapping[str, int] = field(default_factory=dict)
+    disordered: Mapping[str, int] = field(default_factory=dict)
+    doubtful: Mapping[str, int] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    true_by: list[str] = field(default_factory=list)
+    swapped: bool = False
 
     def __add__(self, other: Overlap) -> Overlap:
         """Join what two parts know: counts are added, facts hold if one part has them, and texts

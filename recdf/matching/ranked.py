@@ -95,10 +95,9 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
     return Ranked(code, first, offsets(length), item, row, level)
 
 
-def joined_pairs(pairs: Sequence[Pairs], n_rows: Sequence[int]) -> Pairs:
-    """Join the pairs of several blocks, whose places count over all of them; `n_rows` are their
-    numbers of rows."""
-    above = offsets(np.array(n_rows)).astype(np.int32)[:-1]
+def joined_pairs(pairs: Sequence[Pairs], blocks: Sequence[Ranked]) -> Pairs:
+    """Join the pairs of several blocks, whose places count over all of them."""
+    above = offsets(np.array([len(lists.item) for lists in blocks])).astype(np.int32)[:-1]
     place, repeat, first = (
         np.concatenate(
             [getattr(one, name).astype(np.int32) + n for one, n in zip(pairs, above, strict=True)]
@@ -173,7 +172,7 @@ def rank_true(
 
     found = blocks.each(rank)
     lists = joined([part for part, _ in found])
-    pairs = joined_pairs([pairs for _, pairs in found], [len(part.item) for part, _ in found])
+    pairs = joined_pairs([pairs for _, pairs in found], [part for part, _ in found])
     first, repeat = pairs.first, pairs.repeat
     if len(repeat):
         counts["true_duplicates"] = len(repeat)

@@ -119,34 +119,23 @@ class PredLists:
     """The lists of `pred`, beside the rows of `true` that judge them. Places count the recommended
     rows list after list, best first.
 
-    table : the rows of `pred` · code, first : code of each list, and the row of the table where it
-    first appears · start (n_lists + 1) : first place of each list · pairs : the judged rows, by
+    table, ranked : the rows of `pred`, and the lists of them · pairs : the judged rows, by
     ascending place · repeat_list, repeat_rank : the list of each row that repeats an item, and its
-    rank before such rows were dropped · some_tie : whether some list has equal scores, or equal
-    ranks · counts : numbers of rows that repeat an item, or are not judged · doubtful : for each
-    doubt about the order, the lists for which it holds, and those that were looked at · again :
-    ranks the lists again.
+    rank before such rows were dropped · counts : numbers of rows that repeat an item, or are not
+    judged · doubtful : for each doubt about the order, the lists for which it holds, and those that
+    were looked at.
     """
 
     table: ReadRows
-    code: ndarray
-    first: ndarray
-    start: ndarray
+    ranked: Ranked
     pairs: Pairs
     repeat_list: ndarray
     repeat_rank: ndarray
-    some_tie: bool
     counts: Mapping[str, int]
     doubtful: Mapping[str, int]
-    again: Callable[[], Ranked]
 
     def __len__(self) -> int:
-        return int(self.start[-1])
-
-    @cached_property
-    def ranked(self) -> Ranked:
-        """The lists with all their rows, which are not kept, since few metrics need them."""
-        return self.again()
+        return len(self.ranked.item)
 
     def rows(self, places: ndarray) -> ndarray:
         """Return the positions in the frame of the rows at some places."""
@@ -158,21 +147,17 @@ class PredLists:
 
 
 class _Block(NamedTuple):
-    """What is kept of one block: the lists themselves only where there is a single block."""
+    """The lists of one block with their pairs, the rows of `pred` that repeat an item or tie, and
+    counts."""
 
-    code: ndarray
-    first: ndarray
-    length: ndarray
+    ranked: Ranked
+    pairs: Pairs
     repeat_list: ndarray
     repeat_rank: ndarray
-    repeated: ndarray  # rows of `pred`, to name in a message, as those that are `tied`
+    repeated: ndarray
     tied: ndarray
-    pairs: Pairs
     counts: dict[str, int]
     doubtful: dict[str, int]
-    some_tie: bool
-    settled: bool  # whether settling changed the lists
-    lists: Ranked | None
 
 
 def lists_of_pred(
@@ -192,62 +177,45 @@ def lists_of_pred(
     true_start[true.code] = true.start[:-1]
     true_length[true.code] = np.diff(true.start)
 
-    def paired(lists: Ranked) -> Pairs:
+    def paired(block: Block) -> _Block:
+        lists = rank_pred(table, block, items, options)
         key = split_codes(lists.code, *size)[1]
         pairs = pair(lists, true.item, true_start.take(key), true_length.take(key), items.n)
-        return pairs.where(gain[pairs.sought] >= 0) if options.judged_only else pairs
-
-    def measured(block: Block) -> _Block:
-        ranked = rank_pred(table, block, items, options)
-        pairs = paired(ranked)
+        if options.judged_only:
+            pairs = pairs.where(gain[pairs.sought] >= 0)
         repeat = repeat_list = repeat_rank = pairs.repeat
         if len(repeat):  # its rank counts all rows of the list that are not condensed away
-            n = len(ranked.item)
+            n = len(lists.item)
             left = pairs.has_sought(n) if options.judged_only else np.ones(n, bool)
             repeat = repeat[left[repeat]]
             upto = offsets(left)
-            repeat_list = np.searchsorted(ranked.start, repeat, side="right") - 1
-            repeat_rank = upto[repeat + 1] - upto[ranked.start[repeat_list]]
-        of_repeats = repeat_list, repeat_rank, ranked.rows(pairs.repeat)
-        tied = tied_rows(ranked) if options.ties == "raise" else ranked.start[:0]
-        lists, pairs, counts = settle_pairs(ranked, pairs, gain, options)
-        arrays = lists.code, lists.first, np.diff(lists.start), *of_repeats, tied
-        found = counts, _doubtful(table, ranked, doubts)
-        changed = lists.level is not None, lists is not ranked
-        return _Block(*arrays, pairs, *found, *changed, lists if blocks.n == 1 else None)
+            repeat_list = np.searchsorted(lists.start, repeat, side="right") - 1
+            repeat_rank = upto[repeat + 1] - upto[lists.start[repeat_list]]
+        settled, pairs, counts = settle_pairs(lists, pairs, gain, options)
+        of_repeats = repeat_list, repeat_rank, lists.rows(repeat)
+        doubtful = _doubtful(table, lists, doubts)
+        return _Block(settled, pairs, *of_repeats, tied_rows(lists), counts, doubtful)
 
-    parts = blocks.each(measured)
-    code, first, length, _, repeat_rank, repeated, tied = map(
-        np.concatenate, zip(*(part[:7] for part in parts), strict=True)
-    )
-    refuse_ties(table, tied, options)
-    refuse_duplicates(table, repeated, options)
-    above = offsets(np.array([len(part.code) for part in parts]))[:-1]
+    parts = blocks.each(paired)
+    refuse_ties(table, np.concatenate([part.tied for part in parts]), options)
+    refuse_duplicates(table, np.concatenate([part.repeated for part in parts]), options)
+    ranked = joined([part.ranked for part in parts])
+    above = offsets(np.array([len(part.ranked.code) for part in parts]))[:-1]
     own = zip(parts, above, strict=True)
+    repeat_list = np.concatenate([part.repeat_list + n for part, n in own])
     counts: Counter[str] = Counter()
     doubtful: Counter[str] = Counter()
     for part in parts:
         counts.update(part.counts)
         doubtful.update(part.doubtful)
-    settled = any(part.settled for part in parts)
-    one = parts[0].lists
-
-    def ranked_again(block: Block) -> Ranked:
-        lists = rank_pred(table, block, items, options)
-        return settle_pairs(lists, paired(lists), gain, options)[0] if settled else lists
-
     return PredLists(
         table,
-        code,
-        first,
-        offsets(length),
-        joined_pairs([part.pairs for part in parts], [int(part.length.sum()) for part in parts]),
-        np.concatenate([part.repeat_list + n for part, n in own]),
-        repeat_rank,
-        any(part.some_tie for part in parts),
+        ranked,
+        joined_pairs([part.pairs for part in parts], [part.ranked for part in parts]),
+        repeat_list,
+        np.concatenate([part.repeat_rank for part in parts]),
         counts,
         doubtful,
-        lambda: one or joined(blocks.each(ranked_again)),
     )
 
 

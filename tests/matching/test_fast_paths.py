@@ -80,13 +80,10 @@ def test_run_heads_part_by_part(rows, resized):
 
 def test_run_heads_does_not_look_further_than_the_first_part_of_shuffled_rows(monkeypatch, resized):
     resized(key_rows=4)
-    refuse(monkeypatch, keys, "each")
-    assert (
-        keys.key_run_heads(
-            [ids.read_ids(pd.Series([1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5, 5]), "user_id")]
-        )
-        is None
-    )
+    watch = Watch(monkeypatch, ids.IdColumn, "changes")
+    users = ids.read_ids(pd.Series([1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5, 5]), "user_id")
+    assert keys.key_run_heads([users]) is None
+    assert [rows for _, rows in watch.calls] == [slice(5)]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 2**18])
@@ -205,17 +202,6 @@ def test_one_block_and_many_give_the_same(frames, rows):
             pd.testing.assert_frame_equal(whole.per_user, parts.per_user, check_exact=True)
             pd.testing.assert_frame_equal(whole.summary, parts.summary, rtol=1e-12)
             assert whole.spec == parts.spec
-
-
-def test_items_of_many_blocks_are_read_when_asked_for(frames, monkeypatch, resized):
-    true, pred = frames
-    resized(list_block_rows=40)
-    shown = importlib.import_module("recdf.matching.true_and_pred_lists")
-    watch = Watch(monkeypatch, shown, "joined")
-    result(true, pred)
-    assert not watch.calls
-    rd.evaluate(true, pred, ["coverage", "gini"], items=np.arange(N_ITEMS))
-    assert len(watch.calls) == 1
 
 
 def test_freed_memory_stays_for_the_next_call(frames, monkeypatch):
