@@ -20,7 +20,7 @@ from ..inputs.door import takes_options
 from ..inputs.frames import read_frame
 from ..inputs.options import CallArguments
 from ..inputs.sorting import dense_codes, place_in_run, run_of, spans
-from ..matching.hits import Hits, ratio
+from ..matching.hits import HitArrays, Hits, ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call
 from ..metrics.compute import compute, mean, per_user_frame, settle_undefined
@@ -160,7 +160,7 @@ def with_ranks(
         row = row[order]
         rank = rank[order]
         number = place_in_run(np.bincount(of)) + 1
-    hits = Hits(of, rank, matched.true_lists.gain[row], number, row, row)
+    hits = HitArrays(of, rank, matched.true_lists.gain[row], number, row, row)
     taken = {
         name: getattr(matched, name)[lists] for name in ("list_by", "n_true", "start", "true_list")
     }
@@ -168,7 +168,7 @@ def with_ranks(
         matched,
         **taken,
         n_pred=n_pred,
-        pool=hits,
+        pool=Hits(hits),
         repeats=(of[:0], of[:0]),
         untied=True,
         cache={},

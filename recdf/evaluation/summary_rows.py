@@ -21,7 +21,7 @@ from numpy import ndarray
 from pandas import DataFrame, Series
 
 from ..errors import ColumnError, OptionError
-from ..inputs.codes import encode, first_rows
+from ..inputs.codes import encode
 from ..inputs.frames import column, without_dictionary
 from ..inputs.ids import read_ids
 from ..inputs.options import Options
@@ -332,8 +332,9 @@ def exposure_sums(
 
 
 def distinct_items(item: ndarray, n_items: int) -> tuple[ndarray, ndarray]:
-    """Return the distinct item codes, and the first place of each."""
-    place = first_rows(item, n_items)
+    """Return the distinct item codes, and one place of each."""
+    place = np.full(n_items, -1, np.int64)
+    place[item] = np.arange(len(item))
     codes = np.flatnonzero(place >= 0)
     return codes, place[codes]
 

@@ -127,7 +127,7 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
     rest = iter(coded.columns)
     result = []
     for ids, leaf in zip(columns, leaves, strict=True):
-        codes = next(rest) if leaf.kind != "empty" and len(leaf) else _null_codes(len(leaf))
+        codes = next(rest) if leaf.kind != "empty" and len(leaf) else _nulls(len(leaf))
         if ids.dictionary is not None:
             # A null has position -1, which reads the last entry of the table.
             codes = np.append(codes, np.int32(-1)).take(ids.values)
@@ -136,7 +136,7 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
     return coded
 
 
-def _null_codes(n: int) -> ndarray:
+def _nulls(n: int) -> ndarray:
     """Codes of nulls."""
     return np.full(n, -1, np.int32)
 
@@ -207,7 +207,7 @@ def _encode_arrow(arrays: list[ChunkedArray]) -> IdCodes:
     encoded = each(lambda piece: piece[1].dictionary_encode(), pieces, sum(map(len, arrays)))
     dictionaries = [one.chunk(0).dictionary for one in encoded]  # all chunks of a piece share it
     if not any(map(len, dictionaries)):  # Arrow 15 cannot encode empty dictionaries
-        return IdCodes([_null_codes(len(one)) for one in arrays], 0, pa.array([], arrays[0].type))
+        return IdCodes([_nulls(len(one)) for one in arrays], 0, pa.array([], arrays[0].type))
     merged = (
         pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
     )
@@ -240,6 +240,9 @@ def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[ndarray], in
 
 Codes = npt.NDArray[np.int64]
 
+# So many rows are looked at together.
+COMPARED_ROWS = 2**18
+
 
 def group_codes(frame: DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, DataFrame]:
     """Code the rows by groups; returns the codes and a frame of the groups' labels, sorted by
@@ -270,7 +273,8 @@ def group_codes(frame: DataFrame, role: str, names: Sequence[str]) -> tuple[Code
 
 def strictly_ascends(codes: Codes) -> bool:
     """Whether every code is larger than the one before it."""
-    return bool((codes[1:] > codes[:-1]).all())
+    parts = (codes[at : at + COMPARED_ROWS + 1] for at in range(0, len(codes), COMPARED_ROWS))
+    return all((part[1:] > part[:-1]).all() for part in parts)
 
 
 def known_ids(frame: DataFrame, role: str, name: str, hint: str = "") -> IdColumn:
@@ -307,11 +311,14 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
             n = rows
         elif span <= 8 * rows + 1024:
             present = np.zeros(span, bool)
-            for one in own:
-                present[one] = True
+            starts = ((one, at) for one in own for at in range(0, len(one), COMPARED_ROWS))
+            for one, at in starts:
+                present[one[at : at + COMPARED_ROWS]] = True
+                if span <= COMPARED_ROWS and present.all():
+                    break
             n = int(np.count_nonzero(present))
             place = np.cumsum(present) - 1
-            codes = [place.take(one) for one in own]
+            codes = [one.astype(np.int64) if n == span else place.take(one) for one in own]
         else:
             present, together = np.unique(np.concatenate(own), return_inverse=True)
             ends = np.cumsum([len(one) for one in own])[:-1]
@@ -323,7 +330,12 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
 def first_rows(codes: ndarray, n: int) -> Codes:
     """Row of the first appearance of every code below n; -1 for a code that no row has."""
     first = np.full(n, -1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # numpy keeps the last assignment
+    for above in range(0, len(codes), COMPARED_ROWS):
+        part = codes[above : above + COMPARED_ROWS]
+        new = np.flatnonzero(first.take(part) < 0)
+        first[part[new][::-1]] = new[::-1] + above  # numpy keeps the last assignment: the first row
+        if n <= COMPARED_ROWS and (first >= 0).all():
+            break
     return first
 
 

@@ -1,15 +1,15 @@
 """Hits: the recommended items that `true` judges, as arrays with one entry per item.
 
-Contract: entries stand list after list, and within a list by rank.
+Contract: entries stand list after list, and within a list by rank. A subset of hits gathers each
+array on first use, since few metrics read all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -52,15 +52,8 @@ def in_turn(number: ndarray) -> Iterator[ndarray]:
         place = place + 1
 
 
-@dataclass(eq=False)
-class Hits:
-    """Recommended items that `true` judges: arrays with one entry per item, in list order.
-
-    list : code of the list · rank : rank in the list, 1 for the first item · gain : relevance in
-    `true` · number : number of the entry within its list, 1 for the list's first entry · place :
-    row among all recommended rows · true_place : row among the rows of `true`, as ranked by gain ·
-    whole, rows : the hits that these are some of, and which ones.
-    """
+class HitArrays(NamedTuple):
+    """The arrays of `Hits`, one entry per hit."""
 
     list: ndarray
     rank: ndarray
@@ -68,13 +61,39 @@ class Hits:
     number: ndarray
     place: ndarray
     true_place: ndarray
-    whole: Hits | None = None
-    rows: ndarray | None = None
-    _known: dict[Any, ndarray] = field(default_factory=dict, repr=False)
-    _sums: dict[Any, dict[int, ndarray]] = field(default_factory=dict, repr=False)
+
+
+def _array(meaning: str) -> cached_property[ndarray]:
+    """Return an attribute of `Hits` that holds the array of the same name."""
+    made: cached_property[ndarray] = cached_property(lambda hits: hits._entries(made.attrname))
+    made.__doc__ = meaning
+    return made
+
+
+class Hits:
+    """Recommended items that `true` judges: arrays with one entry per item, in list order."""
+
+    def __init__(self, arrays: HitArrays | Hits, rows: ndarray | None = None) -> None:
+        """Take all entries of the arrays, or only the entries at `rows`."""
+        self._arrays, self._rows = arrays, rows
+        self._known: dict[Any, ndarray] = {}
+        self._sums: dict[Any, dict[int, ndarray]] = {}
+
+    def _entries(self, name: str) -> ndarray:
+        values = getattr(self._arrays, name)
+        return values if self._rows is None else values.take(self._rows)
+
+    list = _array("Code of the list.")
+    rank = _array("Rank in the list, 1 for the first item.")
+    gain = _array("Relevance in `true`.")
+    number = _array(
+        "Number of the entry within its list: 1 for the list's first entry, 2 for its second."
+    )
+    place = _array("Row among all recommended rows.")
+    true_place = _array("Row among the rows of `true`, as ranked by gain.")
 
     def __len__(self) -> int:
-        return len(self.rank)
+        return len(self._arrays.rank if self._rows is None else self._rows)
 
     @classmethod
     def of(
@@ -89,18 +108,11 @@ class Hits:
         heads = np.flatnonzero(np.append(True, list[1:] != list[:-1])[: len(list)])
         length = np.diff(np.append(heads, len(list)))
         number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
-        return cls(list, rank, gain, number, place, true_place)
+        return cls(HitArrays(list, rank, gain, number, place, true_place))
 
     def where(self, keep: ndarray) -> Hits:
         """Keep the entries where `keep` is true."""
-        if keep.all():
-            return self
-        rows = np.flatnonzero(keep)
-        arrays = self.list, self.rank, self.gain, self.number, self.place, self.true_place
-        taken: Any = (one.take(rows) for one in arrays)
-        kept = Hits(*taken)
-        kept.whole, kept.rows = self, rows
-        return kept
+        return self if keep.all() else Hits(self, np.flatnonzero(keep))
 
     def numbered(self, keep: ndarray) -> Hits:
         """Keep the entries where `keep` is true, and number them anew within each list."""
@@ -117,8 +129,8 @@ class Hits:
 
         This is for values that depend on other hits of the list, such as those at better ranks.
         """
-        if self.whole is not None and self.rows is not None:
-            return self.whole.from_all(value, *args).take(self.rows)
+        if isinstance(self._arrays, Hits) and self._rows is not None:
+            return self._arrays.from_all(value, *args).take(self._rows)
         key = (value, *args)
         if key not in self._known:
             self._known[key] = value(self, *args)

@@ -41,13 +41,18 @@ def key_run_heads(columns: Sequence[IdColumn]) -> ndarray | None:
     no work."""
     n = len(columns[0])
 
-    def changes(rows: slice) -> ndarray:
-        return np.flatnonzero(np.logical_or.reduce([ids.changes(rows) for ids in columns])) + 1
+    def changes(first: int) -> ndarray:
+        part = slice(first, first + sizes().key_rows + 1)
+        return np.logical_or.reduce([ids.changes(part) for ids in columns])
 
-    first = sizes().key_rows  # short runs show there
-    if 4 * len(changes(slice(first + 1))) > 3 * min(n, first):
+    def heads(first: int) -> ndarray:
+        return np.flatnonzero(changes(first)) + (first + 1)
+
+    first_part = changes(0)
+    if 4 * np.count_nonzero(first_part) > 3 * min(n, sizes().key_rows):  # runs are short
         return None
-    rows = np.append(np.zeros(min(n, 1), np.int64), changes(slice(n)))
+    found = [np.zeros(min(n, 1), np.int64), np.flatnonzero(first_part) + 1]
+    rows = np.concatenate(found + each(heads, range(sizes().key_rows, n, sizes().key_rows)))
     return rows if 4 * len(rows) <= 3 * n else None
 
 

@@ -23,7 +23,7 @@ from ..inputs.frames import float_column
 from ..inputs.options import Options
 from ..inputs.sorting import distinct, exact_sums, rank_within
 from ..inputs.true_and_pred import Order, ReadRows, raw_ratings, raw_scores
-from .hits import Hits, ratio
+from .hits import HitArrays, Hits, ratio
 from .list_keys import KeyColumns
 from .overlap import Overlap
 from .side_tables.sides import Sides
@@ -363,7 +363,9 @@ class Lists:
             # All gains are equal, so the sum depends only on the number of items.
             n_ideal = np.minimum(lists.n_relevant, self.k)
             rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
-            longest = Hits(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank)
+            longest = Hits(
+                HitArrays(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank)
+            )
             total = np.concatenate([[0.0], np.cumsum(value(longest, *args))]).take(n_ideal)
         else:
             ideal = lists.ideal if gain is None else lists.ideal_by(gain)

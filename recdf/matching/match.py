@@ -37,7 +37,7 @@ from ..inputs.true_and_pred import (
     read_true,
     read_users,
 )
-from .hits import Hits
+from .hits import HitArrays, Hits
 from .list_keys import (
     KeyColumns,
     at_heads,
@@ -56,7 +56,7 @@ from .side_tables.sides import Sides, read_sides
 from .true_and_pred_lists import (
     TrueLists,
     list_weights,
-    lists_of_pred,
+    rank_lists,
     user_groups_of,
 )
 
@@ -207,7 +207,7 @@ class _Steps:
             self.counts["pred_excluded"] = int(gone)
         size = n_keys, self.n_by
         codes = list_codes(self.pred_key, self.by, self.n_by, n_keys, inside)
-        self.pred_lists = lists_of_pred(
+        self.pred_lists = rank_lists(
             self.pred,
             pred_blocks(self.pred, codes, self.pred_heads, n_keys * self.n_by, items.columns[1]),
             *(items, true, gain, size, options, self.hints.doubts),
@@ -245,7 +245,7 @@ class _Steps:
         of_pair = np.repeat(of_list, pairs.n)
         rank = pairs.place - np.repeat(ranked.start[:-1] - 1, pairs.n)
         number = 1 + place_in_run(pairs.n)
-        pool = Hits(of_pair, rank, gains, number, pairs.place, pairs.sought)
+        pool = HitArrays(of_pair, rank, gains, number, pairs.place, pairs.sought)
         base = self.checked.get("base")
         ranked_base = None
         if base is not None and base.table is not None:
@@ -263,7 +263,7 @@ class _Steps:
             pred_lists=pred,
             true_list=true_list,
             true_lists=true_lists,
-            pool=pool,
+            pool=Hits(pool),
             repeats=(of_list.take(pred.repeat_list), pred.repeat_rank),
             counts=self.counts,
             order=self.order,

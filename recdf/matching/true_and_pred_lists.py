@@ -31,7 +31,7 @@ from ..inputs.ids import as_series, check_labels, read_ids
 from ..inputs.options import Options
 from ..inputs.sorting import distinct, offsets, place_in_run, run_of, spans
 from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank, read_weights
-from .hits import Hits
+from .hits import HitArrays, Hits
 from .list_keys import Block, Blocks, KeyColumns, split_codes
 from .pairing import Pairs
 from .ranked import (
@@ -99,7 +99,7 @@ class TrueLists:
         rank += 1
         rows = self.start.take(key)
         rows += rank - 1
-        return Hits(key, rank, gain.take(rows), rank, rows, rows)
+        return Hits(HitArrays(key, rank, gain.take(rows), rank, rows, rows))
 
     def all_rows(self) -> ndarray:
         """Position in the frame of each row."""
@@ -160,7 +160,7 @@ class _Block(NamedTuple):
     doubtful: dict[str, int]
 
 
-def lists_of_pred(
+def rank_lists(
     table: ReadRows,
     blocks: Blocks,
     items: IdCodes,

@@ -22,7 +22,6 @@ from numpy import ndarray
 from pandas import Series
 
 from ...errors import DataError, IdTypeError, OptionError
-from ...inputs.codes import first_rows
 from ...inputs.constraints import a_number
 from ...inputs.frames import column, read_numbers
 from ...inputs.ids import as_series, check_labels
@@ -127,7 +126,9 @@ class Catalogue:
     @cached_property
     def row_of_first(self) -> ndarray:
         """First row of each item code, -1 for a code without a row. Ids may repeat here."""
-        return first_rows(self.code, self.n_items)
+        found = np.full(self.n_items, -1, np.int64)
+        found[self.code[::-1]] = np.arange(len(self.code))[::-1]
+        return found
 
     def labels(self, name: str, separator: str | None = "|") -> Labels:
         """Return the categories of each item from one column; `separator` splits strings that name

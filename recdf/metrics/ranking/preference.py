@@ -12,7 +12,7 @@ from ...docstrings import says_as
 from ...errors import DataError, OptionError
 from ...inputs.constraints import a_number
 from ...inputs.sorting import distinct, equal_runs, run_of, spans
-from ...matching.hits import Hits, quotient, ratio
+from ...matching.hits import HitArrays, Hits, quotient, ratio
 from ...matching.lists import Lists, Matched
 from ..metric import metric
 from ..subtopics import n_earlier
@@ -42,7 +42,7 @@ def _ranked_worst(whole: Lists) -> Matched:
         tied_runs(whole, hits)[1]
     ]  # the hits among the items with an equal or higher score
     return whole.matched.beside(
-        Hits(hits.list, bottom, hits.gain, number, hits.place, hits.true_place)
+        Hits(HitArrays(hits.list, bottom, hits.gain, number, hits.place, hits.true_place))
     )
 
 
