@@ -100,7 +100,7 @@ def hit_table(
     item_col = call.options.item_col
     names = as_columns(carry)
     with call.match(true, pred) as matched:
-        frame = matched.pred.frame
+        _, frame = matched.frames
         labels = [*matched.by.columns, *matched.keys, item_col]
         own = ["rank", "hit", "gain"]
         _refuse_names(labels, [*own, "value"])
@@ -127,7 +127,7 @@ def _with_missed(lists: Lists, table: pd.DataFrame, item_col: str) -> pd.DataFra
     """Add the relevant rows of `true` that no recommended row of their list has found, after the
     rows of the list."""
     matched = lists.matched
-    truth = matched.true.frame
+    truth, _ = matched.frames
     rows_of = matched.true_lists
     n = matched.of_true(rows_of.n_relevant)
     places = spans(matched.of_true(rows_of.start[:-1]), n)
@@ -202,7 +202,7 @@ def position_table(
     k = check_k(k)
     name = position_col or "rank"
     with call.match(true, pred) as matched:
-        frame = matched.pred.frame
+        _, frame = matched.frames
         lists = matched.at(k)
         n_by = len(matched.by)
         places = spans(matched.start, lists.n_shown)
@@ -282,7 +282,7 @@ def exposure_table(
     k = None if k is None else check_k(k)
     item_col = call.options.item_col
     with call.match(true, pred) as matched:
-        frame = matched.pred.frame
+        _, frame = matched.frames
         names = ["shown", "first_shown", "share", "exposure"]
         _refuse_names([*matched.by.columns, item_col], names)
         lists = matched.at(k)

@@ -522,7 +522,7 @@ def data_profile(
     score_col = call.options.score_col
     score_col = "score" if score_col in (None, False) else score_col
     with call.match(true, pred) as matched:
-        frame = matched.pred.frame
+        _, frame = matched.frames
         names = row_names(matched.by)
         place_list = list_of_places(matched)
         model = matched.list_by[place_list]
