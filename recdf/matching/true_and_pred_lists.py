@@ -4,8 +4,9 @@ purchases; of lists, the weight in a mean.
 The lists of `true` have the largest gain first. Those of `pred` are ranked, paired with `true` and
 settled, one block of lists after another.
 
-Contract: each array of rows has one entry per recommended row, or per row of `true`, in the order
-of the ranked lists.
+Contract: the hits and lengths of every block are kept, since most metrics need them. The item and
+the row at every place are computed again, by the same steps, when something reads them. Each array
+of rows has one entry per recommended row, or per row of `true`, in the order of the ranked lists.
 
 Weights are finite and at least 0, and every list has one. They come from one place: a column of
 `true`, a column of the frame `users`, or a mapping of users to weights.
