@@ -56,7 +56,7 @@ STEPS = {
     "rank `true`": ("match.rank_true",),
     "rank `pred`": ("true_and_pred_lists.rank_pred",),
     "pair: hits and duplicates": ("true_and_pred_lists.pair", "true_and_pred_lists.settle_pairs"),
-    "blocks: what is left": ("match.rank_lists",),
+    "blocks: what is left": ("match.PredLists",),
     "population and hits": ("match.match",),
     "metrics": ("part.defined_values",),
     "tables": (

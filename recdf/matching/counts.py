@@ -217,7 +217,7 @@ LIST_ATTRIBUTES = (
 
 
 def _lists_with(counts: ListCounts) -> ndarray:
-    repeat = counts.matched.pred_lists.pairs.repeat
+    repeat = counts.matched.pred_lists.repeat
     if not len(repeat):
         return counts.shown
     return counts.shown - np.bincount(

@@ -96,12 +96,12 @@ class Matched:
     @property
     def item(self) -> ndarray:
         """Item code of each recommended row."""
-        return self.pred_lists.ranked.item
+        return self.pred_lists.item
 
     @property
     def as_given(self) -> bool:
         """Whether the places of recommended rows are their positions in `pred`."""
-        return isinstance(self.pred_lists.ranked.row, slice) and self.pred.row is None
+        return self.pred_lists.as_given
 
     def rows(self, places: ndarray) -> ndarray:
         """Return the positions in `pred` of the rows at some places."""
@@ -111,7 +111,7 @@ class Matched:
     def tie_level(self) -> ndarray | None:
         """A number per recommended row that is equal for equal scores of a list; None without
         ties."""
-        return None if self.untied else self.pred_lists.ranked.level
+        return None if self.untied else self.pred_lists.level
 
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""
@@ -134,11 +134,9 @@ class Matched:
         if name is None:
             return None
         if "values of pred" not in self.cache:  # other rows of `true` may stand beside them
-            rows = self.pred_lists.all_rows()
-            of_pred = item_values(self.pred, self.item, rows, self.sides, name)
+            of_pred = item_values(self.pred, self.pred_lists, self.sides, name)
             self.cache["values of pred"] = of_pred
-        true = self.true_lists
-        of_true = item_values(self.true, true.item, true.all_rows(), self.sides, name)
+        of_true = item_values(self.true, self.true_lists, self.sides, name)
         where = f"pred[{name!r}]", f"true[{name!r}]"
         return Values(self.cache["values of pred"], of_true, where)
 

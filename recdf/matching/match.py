@@ -24,7 +24,7 @@ from ..inputs.ids import IdColumn
 from ..inputs.list_cells import refuse_joined
 from ..inputs.machine import keep_freed_memory
 from ..inputs.options import Options, as_columns
-from ..inputs.sorting import distinct, place_in_run, run_of, spans
+from ..inputs.sorting import distinct, run_of, spans
 from ..inputs.true_and_pred import (
     BrokenRows,
     ReadRows,
@@ -54,9 +54,9 @@ from .overlap import Overlap, samples_of
 from .ranked import base_lists, pred_blocks, rank_true
 from .side_tables.sides import Sides, read_sides
 from .true_and_pred_lists import (
+    PredLists,
     TrueLists,
     list_weights,
-    rank_lists,
     user_groups_of,
 )
 
@@ -207,7 +207,7 @@ class _Steps:
             self.counts["pred_excluded"] = int(gone)
         size = n_keys, self.n_by
         codes = list_codes(self.pred_key, self.by, self.n_by, n_keys, inside)
-        self.pred_lists = rank_lists(
+        self.pred_lists = PredLists(
             self.pred,
             pred_blocks(self.pred, codes, self.pred_heads, n_keys * self.n_by, items.columns[1]),
             *(items, true, gain, size, options, self.hints.doubts),
@@ -230,22 +230,19 @@ class _Steps:
             true.item,
             lambda places: self.true.frame_rows(true.rows(places)),
         )
-        ranked, pairs = pred.ranked, pred.pairs
-        of_list = place_of(lists, ranked.code, n_keys * self.n_by)
+        of_list = place_of(lists, pred.code, n_keys * self.n_by)
         start = np.zeros(len(lists), np.int64)
         n_pred = np.zeros(len(lists), np.int64)
-        start[of_list], n_pred[of_list] = ranked.start[:-1], np.diff(ranked.start)
+        start[of_list], n_pred[of_list] = pred.start[:-1], np.diff(pred.start)
         n_true = np.append(true_lists.n_relevant, 0).take(true_list)
         # Without a column of relevance every gain is 1, which takes no memory.
         gains = (
-            np.broadcast_to(1.0, len(pairs.sought))
+            np.broadcast_to(1.0, len(pred.true_place))
             if self.true.number_col is None
-            else self.gain.take(pairs.sought)
+            else self.gain.take(pred.true_place)
         )
-        of_pair = np.repeat(of_list, pairs.n)
-        rank = pairs.place - np.repeat(ranked.start[:-1] - 1, pairs.n)
-        number = 1 + place_in_run(pairs.n)
-        pool = HitArrays(of_pair, rank, gains, number, pairs.place, pairs.sought)
+        of_pair = np.repeat(of_list, pred.n_pairs)
+        pool = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
         base = self.checked.get("base")
         ranked_base = None
         if base is not None and base.table is not None:
@@ -284,7 +281,7 @@ class _Steps:
         """Return the codes of the lists of the population, sorted by their `by` value."""
         base, code, n_keys, rule = (
             self.population,
-            self.pred_lists.ranked.code,
+            self.pred_lists.code,
             self.n_keys,
             self.options.population.rule,
         )
@@ -292,7 +289,7 @@ class _Steps:
         if rule == "both":
             lists = lists[np.isin(lists, code)]
         if rule in ("pred", "all"):
-            seen = code[np.argsort(self.pred_lists.ranked.first)]
+            seen = code[np.argsort(self.pred_lists.first)]
             further = seen if rule == "pred" else seen[~np.isin(seen % n_keys, base)]
             lists = further if rule == "pred" else np.concatenate([lists, further])
             lists = lists[np.argsort(lists // n_keys, kind="stable")]
@@ -312,7 +309,7 @@ class _Steps:
         """Return the labels of each list's key, in the dtype of the frame that the population is
         taken from."""
         true = self.true_lists
-        pred = self.pred_lists.ranked
+        pred = self.pred_lists
         pred_key = split_codes(pred.code, self.n_keys, self.n_by)[1]
         sources = {
             "true": (self.true.frame, true.code, self.true.frame_rows(true.first)),
@@ -334,7 +331,7 @@ class _Steps:
                 found[role] = np.append(rows, -1).take(true_list)
             elif role == "pred":
                 found[role] = np.full(len(key), -1, np.int64)
-                found[role][of_list] = self.pred.frame_rows(self.pred_lists.ranked.first)
+                found[role][of_list] = self.pred.frame_rows(self.pred_lists.first)
             else:
                 found[role] = first_rows(self.other_keys[0], self.n_keys).take(key)
         return found
@@ -346,9 +343,9 @@ class _Steps:
         Only a hit shows without more work that users and items are shared. Ids are compared where
         nothing is a hit.
         """
-        (true_list, n_true, n_pred), pred, ranked = lists, self.pred_lists, self.pred_lists.ranked
-        of_list, key = split_codes(ranked.code, self.n_keys, self.n_by)
-        n_judged = np.bincount(of_list, pred.pairs.n, self.n_by).astype(np.int64)
+        (true_list, n_true, n_pred), pred = lists, self.pred_lists
+        of_list, key = split_codes(pred.code, self.n_keys, self.n_by)
+        n_judged = np.bincount(of_list, pred.n_pairs, self.n_by).astype(np.int64)
         by_shares_item = n_judged > 0
         shares_user = bool(n_judged.any())
         shares_item = shares_user
@@ -358,8 +355,8 @@ class _Steps:
             in_true[of_true] = True
             if shares_user:
                 silent = np.flatnonzero(~by_shares_item[of_list])
-                length = np.diff(ranked.start)[silent]
-                item = ranked.item[spans(ranked.start[silent], length)]
+                length = np.diff(pred.start)[silent]
+                item = pred.item[spans(pred.start[silent], length)]
                 by_shares_item[np.repeat(of_list[silent], length)[in_true[item]]] = True
             else:
                 shares_item = bool(in_true[of_pred].any())
@@ -367,7 +364,7 @@ class _Steps:
                 shares_user = bool(np.isin(pd.unique(self.pred_key), known).any())
         disordered = {}
         for name in self.hints.unused_order:
-            same_list = run_of(np.diff(ranked.start))
+            same_list = run_of(np.diff(pred.start))
             number = read_order(self.pred.frame[name], f"pred[{name!r}]")
             number = number.take(pred.all_rows())
             worse = number[1:] < number[:-1] if is_rank(name) else number[1:] > number[:-1]
@@ -409,7 +406,7 @@ class _Steps:
             by_shares_item=by_shares_item,
             samples=samples,
             in_sides=in_sides,
-            ranks_repeat=by_rank and ranked.level is not None,
+            ranks_repeat=by_rank and pred.some_tie,
             alone=self.n_by == 1 or bool(np.bincount(key).max(initial=0) <= 1),
             disordered=disordered,
             order=[str(self.order["column"]), self.hints.doubts.get("beside", "")],

@@ -95,19 +95,6 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
     return Ranked(code, first, offsets(length), item, row, level)
 
 
-def joined_pairs(pairs: Sequence[Pairs], blocks: Sequence[Ranked]) -> Pairs:
-    """Join the pairs of several blocks, whose places count over all of them."""
-    above = offsets(np.array([len(lists.item) for lists in blocks])).astype(np.int32)[:-1]
-    place, repeat, first = (
-        np.concatenate(
-            [getattr(one, name).astype(np.int32) + n for one, n in zip(pairs, above, strict=True)]
-        )
-        for name in ("place", "repeat", "first")
-    )
-    sought, n = (np.concatenate([getattr(one, name) for one in pairs]) for name in ("sought", "n"))
-    return Pairs(place, sought, n, repeat, first)
-
-
 def _rank_block(block: Block, descending: bool) -> Ranked:
     """Order each list by the second column, if there is one: best first, NaN last; equal numbers
     keep their order."""
@@ -172,11 +159,15 @@ def rank_true(
 
     found = blocks.each(rank)
     lists = joined([part for part, _ in found])
-    pairs = joined_pairs([pairs for _, pairs in found], [part for part, _ in found])
-    first, repeat = pairs.first, pairs.repeat
+    above = 0
+    places = []
+    for part, pairs in found:
+        places.append(np.array([pairs.first, pairs.repeat]) + above)
+        above += len(part.item)
+    first, repeat = np.concatenate(places, axis=1)
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
-        refuse_duplicates(table, lists.rows(repeat), options)
+        refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
         if (name := options.propensity_col) is not None:
             given = float_column(table.frame, name, table.role)
             one, other = (given.take(table.frame_rows(lists.rows(at))) for at in (first, repeat))
@@ -205,30 +196,32 @@ def repeats(lists: Ranked, n_items: int) -> Pairs:
     return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items)
 
 
-def refuse_duplicates(table: ReadRows, rows: ndarray, options: Options) -> None:
-    """Raise if rows repeat an item of their list and the options forbid it."""
-    if options.duplicates != "raise" or not len(rows):
+def refuse_duplicates(table: ReadRows, rows: ndarray, n: int, options: Options) -> None:
+    """Raise if there are repeated rows and the options forbid them. There are `n`, and `rows` are
+    the first of them."""
+    if options.duplicates != "raise" or not n:
         return
     columns = (*table.by, *table.keys, table.item)
-    shown = list(zip(*(ids.show(rows[:5]) for ids in columns), strict=True))
+    shown = list(zip(*(ids.show(rows) for ids in columns), strict=True))
     raise DuplicateError(
-        f"{table.role} has {len(rows):,} repeated (list, item) rows of {len(table):,}: "
+        f"{table.role} has {n:,} repeated (list, item) rows of {len(table):,}: "
         f"{', '.join(map(repr, shown))}; "
         'drop them or pass ⟦+duplicates="drop"⟧',
-        count=len(rows),
+        count=n,
         examples=shown,
     )
 
 
-def refuse_ties(table: ReadRows, rows: ndarray, options: Options) -> None:
-    """Raise if rows have the score of the row before them and the options forbid it."""
-    if options.ties != "raise" or not len(rows):
+def refuse_ties(table: ReadRows, rows: ndarray, n: int, options: Options) -> None:
+    """Raise if rows have the score of the row before them and the options forbid it; `rows` are the
+    first of `n`."""
+    if options.ties != "raise" or not n:
         return
     where = [ids.show(rows[:1])[0] for ids in (*table.by, *table.keys)]
     raise TieError(
-        f"pred has {len(rows):,} items with the score of the item before them, first in list "
-        f'{where}; ⟦ties="raise"⟧',
-        count=len(rows),
+        f"pred has {n:,} items with the score of the item before them, first in list {where}; "
+        '⟦ties="raise"⟧',
+        count=n,
     )
 
 
@@ -349,10 +342,11 @@ def base_lists(
     population."""
     blocks = pred_blocks(table, code, None, n_keys, item)
     lists = joined(blocks.each(lambda block: rank_pred(table, block, items, options)))
-    refuse_ties(table, tied_rows(lists), options)
+    tied = tied_rows(lists)
+    refuse_ties(table, tied, len(tied), options)
     repeat = repeats(lists, items.n).repeat
     if len(repeat):
-        refuse_duplicates(table, lists.rows(repeat), options)
+        refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
         lists = lists.without(repeat)
     of_key = np.full(n_keys, -1, np.int64)
     of_key[lists.code] = np.arange(len(lists.code))

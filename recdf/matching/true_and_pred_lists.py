@@ -38,7 +38,6 @@ from .pairing import Pairs
 from .ranked import (
     Ranked,
     joined,
-    joined_pairs,
     pair,
     rank_pred,
     refuse_duplicates,
@@ -115,144 +114,209 @@ class TrueLists:
         return TrueLists(to[self.start], self.gain[rows], self.item[rows], places), to
 
 
-@dataclass(frozen=True)
-class PredLists:
-    """The lists of `pred`, beside the rows of `true` that judge them. Places count the recommended
-    rows list after list, best first.
-
-    table, ranked : the rows of `pred`, and the lists of them · pairs : the judged rows, by
-    ascending place · repeat_list, repeat_rank : the list of each row that repeats an item, and its
-    rank before such rows were dropped · counts : numbers of rows that repeat an item, or are not
-    judged · doubtful : for each doubt about the order, the lists for which it holds, and those that
-    were looked at.
-    """
-
-    table: ReadRows
-    ranked: Ranked
-    pairs: Pairs
-    repeat_list: ndarray
-    repeat_rank: ndarray
-    counts: Mapping[str, int]
-    doubtful: Mapping[str, int]
-
-    def __len__(self) -> int:
-        return len(self.ranked.item)
-
-    def rows(self, places: ndarray) -> ndarray:
-        """Return the positions in the frame of the rows at some places."""
-        return self.table.frame_rows(self.ranked.rows(places))
-
-    def all_rows(self) -> ndarray:
-        """Position in the frame of the row at each place."""
-        return self.table.frame_rows(self.ranked.all_rows())
-
-
 class _Block(NamedTuple):
-    """The lists of one block with their pairs, the rows of `pred` that repeat an item or tie, and
-    counts."""
+    """What is kept of one block: arrays as `PredLists` has them, among them rows of `pred` to name
+    in a message, which are `tied` or `repeated`. `settled` tells that settling changed the `lists`,
+    which are kept only where there is a single block."""
 
-    ranked: Ranked
-    pairs: Pairs
-    repeat_list: ndarray
-    repeat_rank: ndarray
-    repeated: ndarray
-    tied: ndarray
+    arrays: dict[str, ndarray]
     counts: dict[str, int]
     doubtful: dict[str, int]
+    has_levels: bool
+    settled: bool
+    lists: Ranked | None
 
 
-def rank_lists(
-    table: ReadRows,
-    blocks: Blocks,
-    items: IdCodes,
-    true: Ranked,
-    gain: ndarray,
-    size: tuple[int, int],
-    options: Options,
-    doubts: Mapping[OrderDoubt, str],
-) -> PredLists:
-    """Rank the blocks of a table, and pair them with the lists of `true`, which have these gains.
-    `size` is the number of keys, and that of values of `by`."""
-    # Where the rows of each key stand in `true`.
-    true_start, true_length = np.zeros((2, size[0]), np.int64)
-    true_start[true.code] = true.start[:-1]
-    true_length[true.code] = np.diff(true.start)
+class PredLists:
+    """The lists of `pred`. Places count its rows list after list, best first.
 
-    def paired(block: Block) -> _Block:
-        lists = rank_pred(table, block, items, options)
-        key = split_codes(lists.code, *size)[1]
-        pairs = pair(lists, true.item, true_start.take(key), true_length.take(key), items.n)
-        if options.judged_only:
-            pairs = pairs.where(gain[pairs.sought] >= 0)
+    `code` : code of each list · `first` : row of the table where the list first appears · `start`
+    (n_lists + 1) : first place of each list · `n_pairs` : number of judged rows of each list ·
+    `rank`, `number`, `place`, `true_place` : what `Hits` says of each judged row, by ascending
+    place · `repeat` : places whose item stands earlier in the same list · `repeat_list`,
+    `repeat_rank` : the list of each repeated row, and its rank before repeated rows were dropped ·
+    `some_tie` : whether some list has equal scores, or equal ranks.
+    """
+
+    code: ndarray
+    first: ndarray
+    n_pairs: ndarray
+    rank: ndarray
+    number: ndarray
+    place: ndarray
+    true_place: ndarray
+    repeat: ndarray
+    repeat_list: ndarray
+    repeat_rank: ndarray
+
+    def __init__(
+        self,
+        table: ReadRows,
+        blocks: Blocks,
+        items: IdCodes,
+        true: Ranked,
+        gain: ndarray,
+        size: tuple[int, int],
+        options: Options,
+        doubts: Mapping[OrderDoubt, str],
+    ) -> None:
+        """Rank the blocks of a table, and pair them with the lists of `true`, which have these
+        gains. `size` is the number of keys, and that of values of `by`."""
+        self._table, self._blocks, self._items = table, blocks, items
+        self._true, self._gain, self._options, self._size = true, gain, options, size
+        self._doubts = doubts
+        # Where the rows of each key stand in `true`.
+        self._true_start, self._true_length = np.zeros((2, size[0]), np.int64)
+        self._true_start[true.code] = true.start[:-1]
+        self._true_length[true.code] = np.diff(true.start)
+        parts = blocks.each(self._measured)
+        n_lists = n_rows = 0
+        for own in (part.arrays for part in parts):  # places and lists count over all blocks
+            own["place"] += np.int32(n_rows)
+            own["repeat"] = own["repeat"] + n_rows
+            own["repeat_list"] = own["repeat_list"] + n_lists
+            n_lists = n_lists + len(own["code"])
+            n_rows = n_rows + int(own["length"].sum())
+        for name in parts[0].arrays:
+            setattr(self, name, np.concatenate([part.arrays[name] for part in parts]))
+        length, tied, repeated = map(vars(self).pop, ("length", "tied", "repeated"))
+        self.start = offsets(length)
+        self.counts: Counter[str] = Counter()
+        self.doubtful: Counter[str] = Counter()
+        for part in parts:
+            self.counts.update(part.counts)
+            self.doubtful.update(part.doubtful)
+        refuse_ties(table, tied, self.counts.pop("tied", 0), options)
+        refuse_duplicates(table, repeated[:5], self.counts["pred_duplicates"], options)
+        self.some_tie = any(part.has_levels for part in parts)
+        self._settled = any(part.settled for part in parts)
+        self._one_block = parts[0].lists
+
+    def __len__(self) -> int:
+        return int(self.start[-1])
+
+    def _ranked(self, block: Block) -> Ranked:
+        return rank_pred(self._table, block, self._items, self._options)
+
+    def _paired(self, lists: Ranked) -> Pairs:
+        """Find in each list the items that `true` has for its key, or only those that it judges."""
+        key = split_codes(lists.code, *self._size)[1]
+        start = self._true_start.take(key)
+        length = self._true_length.take(key)
+        pairs = pair(lists, self._true.item, start, length, self._items.n)
+        judged_only = self._options.judged_only
+        return pairs.where(self._gain[pairs.sought] >= 0) if judged_only else pairs
+
+    def _measured(self, block: Block) -> _Block:
+        options = self._options
+        ranked = self._ranked(block)
+        pairs = self._paired(ranked)
         repeat = repeat_list = repeat_rank = pairs.repeat
         if len(repeat):  # its rank counts all rows of the list that are not condensed away
-            n = len(lists.item)
+            n = len(ranked.item)
             left = pairs.has_sought(n) if options.judged_only else np.ones(n, bool)
             repeat = repeat[left[repeat]]
             upto = offsets(left)
-            repeat_list = np.searchsorted(lists.start, repeat, side="right") - 1
-            repeat_rank = upto[repeat + 1] - upto[lists.start[repeat_list]]
-        settled, pairs, counts = settle_pairs(lists, pairs, gain, options)
-        of_repeats = repeat_list, repeat_rank, lists.rows(repeat)
-        doubtful = _doubtful(table, lists, doubts)
-        return _Block(settled, pairs, *of_repeats, tied_rows(lists), counts, doubtful)
+            repeat_list = np.searchsorted(ranked.start, repeat, side="right") - 1
+            repeat_rank = upto[repeat + 1] - upto[ranked.start[repeat_list]]
+        tied = tied_rows(ranked) if options.ties == "raise" else ranked.start[:0]
+        repeated = pairs.repeat[: 5 * (options.duplicates == "raise")]
+        lists, pairs, counts = settle_pairs(ranked, pairs, self._gain, options)
+        if len(tied):
+            counts["tied"] = len(tied)
+        arrays = {
+            "code": lists.code,
+            "first": lists.first,
+            "length": np.diff(lists.start),
+            "n_pairs": pairs.n,
+            "rank": pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
+            "number": 1 + place_in_run(pairs.n),
+            "place": pairs.place.astype(np.int32),
+            "true_place": pairs.sought.astype(np.int32),
+            "repeat": pairs.repeat,
+            "repeat_list": repeat_list,
+            "repeat_rank": repeat_rank,
+            "tied": tied[:1],
+            "repeated": ranked.rows(repeated),
+        }
+        doubtful = self._doubtful(ranked)
+        whole = lists if self._blocks.n == 1 else None
+        settled = lists is not ranked
+        has_levels = lists.level is not None
+        return _Block(arrays, counts, doubtful, has_levels, settled, whole)
 
-    parts = blocks.each(paired)
-    refuse_ties(table, np.concatenate([part.tied for part in parts]), options)
-    refuse_duplicates(table, np.concatenate([part.repeated for part in parts]), options)
-    ranked = joined([part.ranked for part in parts])
-    above = offsets(np.array([len(part.ranked.code) for part in parts]))[:-1]
-    own = zip(parts, above, strict=True)
-    repeat_list = np.concatenate([part.repeat_list + n for part, n in own])
-    counts: Counter[str] = Counter()
-    doubtful: Counter[str] = Counter()
-    for part in parts:
-        counts.update(part.counts)
-        doubtful.update(part.doubtful)
-    return PredLists(
-        table,
-        ranked,
-        joined_pairs([part.pairs for part in parts], [part.ranked for part in parts]),
-        repeat_list,
-        np.concatenate([part.repeat_rank for part in parts]),
-        counts,
-        doubtful,
-    )
+    def _doubtful(self, ranked: Ranked) -> dict[str, int]:
+        """Count for each doubt about the order the lists for which it holds, and those that were
+        looked at ("of counts").
 
+        Lists of two items count from 1 to 2 by chance, so that three are needed there.
+        """
+        found: dict[str, int] = {}
+        for doubt, name in self._doubts.items():
+            length = np.diff(ranked.start)
+            some = np.flatnonzero(length >= (3 if doubt == "counts" else 2))
+            some = some[:: max(len(some) // LOOKED_AT, 1)]
+            length, place = length[some], spans(ranked.start[some], length[some])
+            start = np.cumsum(length) - length
+            within = place_in_run(length)
+            before = np.arange(len(place)) - 1
+            row = ranked.rows(place)
+            table = self._table
+            if name == table.number_col and table.number is not None:
+                number = table.number.take(row)
+            else:
+                values = table.frame[name].take(table.frame_rows(row))
+                number = read_numbers(values, f"{table.role}[{name!r}]")
+            if doubt == "distance":
+                holds = number >= 0
+            elif doubt == "counts":  # of a list, the last row has the largest score and comes first
+                holds = number == np.repeat(length, length) - within
+                holds &= (within == 0) | (row < row[before])
+            else:
+                above = number[before]
+                holds = (within == 0) | ~(number < above if is_rank(name) else number > above)
+            lists = np.logical_and.reduceat(holds, start) if len(start) else holds
+            n = int(np.count_nonzero(lists))
+            found |= {doubt: len(some) - n if doubt == "beside" else n, f"of {doubt}": len(some)}
+        return found
 
-def _doubtful(table: ReadRows, ranked: Ranked, doubts: Mapping[OrderDoubt, str]) -> dict[str, int]:
-    """Count for each doubt about the order the lists for which it holds, and those that were
-    looked at ("of counts").
+    @cached_property
+    def _lists(self) -> Ranked:
+        """The lists with all their rows, computed again block by block."""
+        if self._one_block is not None:
+            return self._one_block
 
-    Lists of two items count from 1 to 2 by chance, so that three are needed there.
-    """
-    found: dict[str, int] = {}
-    for doubt, name in doubts.items():
-        length = np.diff(ranked.start)
-        some = np.flatnonzero(length >= (3 if doubt == "counts" else 2))
-        some = some[:: max(len(some) // LOOKED_AT, 1)]
-        length, place = length[some], spans(ranked.start[some], length[some])
-        start = np.cumsum(length) - length
-        within = place_in_run(length)
-        before = np.arange(len(place)) - 1
-        row = ranked.rows(place)
-        if name == table.number_col and table.number is not None:
-            number = table.number.take(row)
-        else:
-            values = table.frame[name].take(table.frame_rows(row))
-            number = read_numbers(values, f"{table.role}[{name!r}]")
-        if doubt == "distance":
-            holds = number >= 0
-        elif doubt == "counts":  # of a list, the last row has the largest score and comes first
-            holds = number == np.repeat(length, length) - within
-            holds &= (within == 0) | (row < row[before])
-        else:
-            above = number[before]
-            holds = (within == 0) | ~(number < above if is_rank(name) else number > above)
-        lists = np.logical_and.reduceat(holds, start) if len(start) else holds
-        n = int(np.count_nonzero(lists))
-        found |= {doubt: len(some) - n if doubt == "beside" else n, f"of {doubt}": len(some)}
-    return found
+        def again(block: Block) -> Ranked:
+            lists = self._ranked(block)
+            if self._settled:
+                lists = settle_pairs(lists, self._paired(lists), self._gain, self._options)[0]
+            return lists
+
+        return joined(self._blocks.each(again))
+
+    @property
+    def item(self) -> ndarray:
+        """Item code at each place."""
+        return self._lists.item
+
+    @property
+    def as_given(self) -> bool:
+        """Whether the rows have the order that they have in the frame."""
+        return isinstance(self._lists.row, slice) and self._table.row is None
+
+    def all_rows(self) -> ndarray:
+        """Position in the frame of the row at each place."""
+        return self._table.frame_rows(self._lists.all_rows())
+
+    def rows(self, places: ndarray) -> ndarray:
+        """Return the positions in the frame of the rows at some places."""
+        return self._table.frame_rows(self._lists.rows(places))
+
+    @property
+    def level(self) -> ndarray | None:
+        """A number per place: equal for equal scores of a list, and larger for every later score;
+        None without ties."""
+        return self._lists.level if self.some_tie else None
 
 
 # So many lists of a block are looked at, evenly spread, for an order that is not meant.
@@ -299,17 +363,17 @@ def responses_of(table: ReadRows, lists: TrueLists, name: str) -> ndarray | None
     return found.take(lists.all_rows())
 
 
-def item_values(table: ReadRows, item: ndarray, rows: ndarray, sides: Sides, name: str) -> ndarray:
+def item_values(table: ReadRows, lists: TrueLists | PredLists, sides: Sides, name: str) -> ndarray:
     """Return the value of each row in the column `name`: of the frame itself where it has the
     column, else of the catalogue."""
     if name in table.frame.columns or not (
         sides.has("items") and name in sides.items.frame.columns
     ):
-        return read_values(table.frame, name, table.role).take(rows)
+        return read_values(table.frame, name, table.role).take(lists.all_rows())
     row_of = sides.items.row_of
     values: ndarray = np.append(read_values(sides.items.frame, name, "items"), np.nan)[row_of]
-    found = values[item]
-    if n := len(distinct(item[np.isnan(found)])):
+    found = values[lists.item]
+    if n := len(distinct(lists.item[np.isnan(found)])):
         raise DataError(f"items has no {name!r} for {n:,} items of {table.role}")
     return found
 

@@ -207,6 +207,17 @@ def test_one_block_and_many_give_the_same(frames, rows):
             assert whole.spec == parts.spec
 
 
+def test_items_of_many_blocks_are_read_when_asked_for(frames, monkeypatch, resized):
+    true, pred = frames
+    resized(list_block_rows=40)
+    shown = importlib.import_module("recdf.matching.true_and_pred_lists")
+    watch = Watch(monkeypatch, shown, "joined")
+    result(true, pred)
+    assert not watch.calls
+    rd.evaluate(true, pred, ["coverage", "gini"], items=np.arange(N_ITEMS))
+    assert len(watch.calls) == 1
+
+
 def test_freed_memory_stays_for_the_next_call(frames, monkeypatch):
     """A block that is never touched tells glibc so; what it is for shows in `benchmarks/`."""
     watch = Watch(monkeypatch, match, "keep_freed_memory")
