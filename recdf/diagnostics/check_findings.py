@@ -249,10 +249,10 @@ def _check_common(
     codes = encode(pair)
     n = len(pair[0])
     there = np.zeros((2, codes.n + 1), bool)
-    for flags, code in zip(there, codes.columns, strict=True):
+    for flags, code in zip(there, codes.codes, strict=True):
         flags[code] = True
     there[:, -1] = False  # the place of nulls, whose code is -1
-    common, (own, theirs) = there[0] & there[1], codes.columns
+    common, (own, theirs) = there[0] & there[1], codes.codes
     if isinstance(codes.labels, pa.Array) and codes.labels.type == pa.large_string():
         _check_look_alikes(found, what, codes.labels, own, (there & ~common)[:, :-1])
     if not common.any():

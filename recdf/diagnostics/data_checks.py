@@ -193,7 +193,7 @@ def _left_without(
     (*codes, out), _ = encode_keys(ids)
     left = []
     for (role, frame), own in zip(frames.items(), codes, strict=False):
-        gone = np.isin(own, out) & frame[data.pair].notna().all(axis=1).to_numpy()
+        gone = np.isin(own.all(), out.all()) & frame[data.pair].notna().all(axis=1).to_numpy()
         effect = "evaluate leaves them out before lists are ranked"
         found.of_rows("excluded", f"rows of {role} in exclude", "info", gone, "", effect)
         left.append(frame[~gone])

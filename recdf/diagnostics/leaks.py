@@ -142,10 +142,10 @@ class UserItemPairs:
             [[known_ids(one, role, key) for key in own] for role, one in with_users.items()]
         )
         self.users = {
-            role: one.astype(np.int64) for role, one in zip(with_users, users, strict=True)
+            role: one.all().astype(np.int64) for role, one in zip(with_users, users, strict=True)
         }
         items = encode([known_ids(one, role, item) for role, one in frames.items()])
-        codes = dict(zip(frames, items.columns, strict=True))
+        codes = dict(zip(frames, items.codes, strict=True))
         self.items, self.n_items = codes, items.n
         self.times = times = clock_of(frames, asked)
         cutoff = times["cutoff"][0]

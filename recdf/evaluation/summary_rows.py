@@ -351,9 +351,10 @@ def counts_of(
         values = Series(labels, dtype=pd.ArrowDtype(labels.type))
         ids[str(role)] = read_ids(values, f"{role}[{options.item_col!r}]")
     items = encode([*ids.values(), *checked.item_ids.values()])
-    side_codes = dict(zip(checked.item_ids, items.columns[len(ids) :], strict=True))
+    coded = [column.all() for column in items.columns]
+    side_codes = dict(zip(checked.item_ids, coded[len(ids) :], strict=True))
     sides = Sides(checked, side_codes, items, None, None)
-    code = {**dict(zip(ids, items.columns, strict=False)), "log": side_codes.get("log")}
+    code = {**dict(zip(ids, coded, strict=False)), "log": side_codes.get("log")}
 
     def counts(k: int | None, by: int) -> Counts:
         found = {}

@@ -1,8 +1,8 @@
 """Codes of ids: small integers that are equal exactly where the ids are equal, whatever their
 dtypes.
 
-Contract: `encode` turns columns of one kind into int32 codes. Ids are never cast to another kind
-and never lose digits.
+Contract: `encode` turns columns of one kind into int32 codes, which are computed for a slice of
+rows when it is read. Ids are never cast to another kind and never lose digits.
 
 `group_codes` codes the rows of a frame by the values of some columns: 0..n−1 in the order of the
 labels. Null labels and labels that cannot be compared raise.
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,44 @@ from .sorting import order_of_codes
 MOST_PIECES = 4
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Coded:
+    """Codes of the rows of one column, computed for a slice when it is read, which saves memory and
+    costs little time.
+
+    The code of a row is values[row] - `low`, or table[values[row] - `low`] where there is a
+    `table`.
+    """
+
+    values: ndarray
+    low: int = 0
+    table: ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: slice) -> ndarray:
+        codes = self.values[rows]
+        if codes.dtype == np.int16:  # a difference may not fit into it
+            codes = codes.astype(np.int32)
+        if self.low:
+            out = np.empty(len(codes), np.int32)
+            codes = np.subtract(codes, codes.dtype.type(self.low), out=out, casting="unsafe")
+        return codes.astype(np.int32, copy=False) if self.table is None else self.table.take(codes)
+
+    def mapped(self, table: ndarray) -> Coded:
+        """Replace each code by table[code]."""
+        return Coded(self.values, self.low, table if self.table is None else table.take(self.table))
+
+    def all(self) -> ndarray:
+        return self[:]
+
+    @classmethod
+    def none(cls, n: int) -> Coded:
+        """Codes of `n` nulls."""
+        return cls(np.full(n, -1, np.int32))
+
+
 @dataclass
 class IdCodes:
     """Ids of several columns as int32 codes below `n`, which are equal where the ids are equal; -1
@@ -44,9 +82,14 @@ class IdCodes:
     `labels` are the distinct ids by code. There are none where a code is id - smallest id.
     """
 
-    columns: list[ndarray]
+    columns: list[Coded]
     n: int
     labels: Any = None
+
+    @property
+    def codes(self) -> list[ndarray]:
+        """All codes of each column, as arrays."""
+        return [column.all() for column in self.columns]
 
     def rank(self) -> ndarray | None:
         """Position of each code in the order of the ids' values; None where that is the code
@@ -127,18 +170,17 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
     rest = iter(coded.columns)
     result = []
     for ids, leaf in zip(columns, leaves, strict=True):
-        codes = next(rest) if leaf.kind != "empty" and len(leaf) else _nulls(len(leaf))
+        column = next(rest) if leaf.kind != "empty" and len(leaf) else Coded.none(len(leaf))
         if ids.dictionary is not None:
             # A null has position -1, which reads the last entry of the table.
-            codes = np.append(codes, np.int32(-1)).take(ids.values)
-        result.append(codes if ids.null is None else np.where(ids.null, np.int32(-1), codes))
+            column = Coded(ids.values, table=np.append(column.all(), np.int32(-1)))
+        if ids.null is not None:
+            codes = column.all()
+            codes[ids.null] = -1
+            column = Coded(codes)
+        result.append(column)
     coded.columns = result
     return coded
-
-
-def _nulls(n: int) -> ndarray:
-    """Codes of nulls."""
-    return np.full(n, -1, np.int32)
 
 
 def _encode_values(arrays: list[Any]) -> IdCodes:
@@ -175,23 +217,14 @@ def encode_integers(arrays: list[ndarray]) -> IdCodes:
     low = int(min((array.min() for array in filled), default=0))
     span = int(max((array.max() for array in filled), default=-1)) - low + 1
     if span <= min(max(sizes().direct_span, 4 * sum(map(len, arrays))), 2**31 - 1):
-        return IdCodes([_above(array, low) for array in arrays], span)
+        return IdCodes([Coded(array, low) for array in arrays], span)
     return _encode_hashed(arrays)
-
-
-def _above(array: ndarray, low: int) -> ndarray:
-    """Return how far integers are above the smallest one, which fits into int32."""
-    if not low:
-        return array.astype(np.int32, copy=False)
-    wide = array.astype(np.int32) if array.dtype == np.int16 else array
-    out = np.empty(len(array), np.int32)
-    return np.subtract(wide, wide.dtype.type(low), out=out, casting="unsafe")
 
 
 def _encode_hashed(arrays: list[ndarray]) -> IdCodes:
     codes, labels = pd.factorize(np.concatenate(arrays))
     parts = np.split(codes.astype(np.int32), np.cumsum([len(array) for array in arrays])[:-1])
-    return IdCodes(parts, len(labels), labels)
+    return IdCodes([Coded(part) for part in parts], len(labels), labels)
 
 
 def _encode_arrow(arrays: list[ChunkedArray]) -> IdCodes:
@@ -207,7 +240,7 @@ def _encode_arrow(arrays: list[ChunkedArray]) -> IdCodes:
     encoded = each(lambda piece: piece[1].dictionary_encode(), pieces, sum(map(len, arrays)))
     dictionaries = [one.chunk(0).dictionary for one in encoded]  # all chunks of a piece share it
     if not any(map(len, dictionaries)):  # Arrow 15 cannot encode empty dictionaries
-        return IdCodes([_nulls(len(one)) for one in arrays], 0, pa.array([], arrays[0].type))
+        return IdCodes([Coded.none(len(one)) for one in arrays], 0, pa.array([], arrays[0].type))
     merged = (
         pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
     )
@@ -221,11 +254,11 @@ def _encode_arrow(arrays: list[ChunkedArray]) -> IdCodes:
         place = positions.to_numpy()
         parts[number].append(place + np.int32(above) if above else place)
         above += len(own)
-    columns = [table.take(np.concatenate(own) if len(own) > 1 else own[0]) for own in parts]
+    columns = [Coded(np.concatenate(own) if len(own) > 1 else own[0], 0, table) for own in parts]
     return IdCodes(columns, len(merged.dictionary), merged.dictionary)
 
 
-def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[ndarray], int]:
+def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[Coded], int]:
     """Code the keys of several tables together, where a key may have several columns; also return
     how many there are.
 
@@ -234,7 +267,7 @@ def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[ndarray], in
     first, *others = [encode(list(columns)) for columns in zip(*tables, strict=True)]
     for more in others:
         both = zip(first.columns, more.columns, strict=True)
-        first = encode_integers([a.astype(np.int64) * more.n + b for a, b in both])
+        first = encode_integers([a.all().astype(np.int64) * more.n + b.all() for a, b in both])
     return first.columns, max(first.n, 1)
 
 
@@ -242,6 +275,14 @@ Codes = npt.NDArray[np.int64]
 
 # So many rows are looked at together.
 COMPARED_ROWS = 2**18
+
+
+class CodeColumn(Protocol):
+    """Codes that are read by slices of rows: an array, or a `codes.Coded`, which computes them
+    then."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice, /) -> ndarray: ...
 
 
 def group_codes(frame: DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, DataFrame]:
@@ -301,7 +342,7 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
         coded = encode(ids)
         rank = coded.rank()
         span = n * coded.n
-        own = [one if rank is None else rank.take(one) for one in coded.columns]
+        own = [(one if rank is None else one.mapped(rank)).all() for one in coded.columns]
         if codes:
             own = [above * coded.n + one for above, one in zip(codes, own, strict=True)]
         # Renumber the codes below `span` without changing their order.
@@ -327,7 +368,7 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
     return codes, n
 
 
-def first_rows(codes: ndarray, n: int) -> Codes:
+def first_rows(codes: CodeColumn, n: int) -> Codes:
     """Row of the first appearance of every code below n; -1 for a code that no row has."""
     first = np.full(n, -1, np.int64)
     for above in range(0, len(codes), COMPARED_ROWS):

@@ -269,7 +269,7 @@ def frame_codes(
     below."""
     given = {role: column(frames[role], name, role) for role in roles}
     codes = encode([read_ids(ids, f"{role}[{name!r}]") for role, ids in given.items()])
-    return dict(zip(roles, codes.columns, strict=True)), max(codes.n, 1)
+    return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)
 
 
 def _read_clicked(frame: pd.DataFrame, rules: Rules) -> Floats | None:
@@ -323,7 +323,7 @@ def with_persons(
     label = persons[person_col]
     where = f"persons[{person_col!r}]"
     ids = read_ids(label, where)
-    person = encode([ids]).columns[0]
+    person = encode([ids]).codes[0]
     of_other = distinct(of[(of >= 0) & (person != person[first[of]])])
     seen = np.zeros(n + 1, bool)
     found = {}

@@ -24,7 +24,7 @@ from numpy import ndarray
 from pandas import DataFrame, Series
 
 from ..errors import IdTypeError
-from ..inputs.codes import encode_keys, first_rows
+from ..inputs.codes import CodeColumn, Coded, encode_keys, first_rows
 from ..inputs.ids import IdColumn, read_by, take_rows, take_values
 from ..inputs.machine import each, rows_at_a_time, sizes
 from ..inputs.options import Options
@@ -62,7 +62,7 @@ def at_heads(columns: Sequence[IdColumn], heads: ndarray | None) -> list[IdColum
 
 def encode_by(
     table: ReadRows, heads: ndarray | None, names: list[str], known: DataFrame | None
-) -> tuple[ndarray | None, DataFrame]:
+) -> tuple[Coded | None, DataFrame]:
     """Return the code of the `by` value of each row (or run of rows), and the labels of the codes.
 
     Codes follow the order of `known`, if it is given, and otherwise the order in which values first
@@ -76,7 +76,7 @@ def encode_by(
     if known is not None:
         rows = table.frame_rows(np.arange(len(table)) if heads is None else heads)
         (first_seen, codes), n = encode_both(known, labels_at(table.frame, names, rows), names)
-        present = first_seen
+        present = first_seen.all()
         labels = known
     else:
         (codes,), n = encode_keys([at_heads(table.by, heads)])
@@ -87,25 +87,42 @@ def encode_by(
         labels = key_labels(table.frame, names, table.frame_rows(rows))
     place = np.zeros(n, np.int32)
     place[present] = np.arange(len(present))
-    return place.take(codes), labels
+    return codes.mapped(place), labels
 
 
-def encode_both(one: DataFrame, two: KeyColumns, names: Sequence[str]) -> tuple[list[ndarray], int]:
+def encode_both(one: DataFrame, two: KeyColumns, names: Sequence[str]) -> tuple[list[Coded], int]:
     """Code `by` values of two places together, in which some of these columns may be bools or
     fractions."""
     pairs = [read_by([one[name], Series(two[name])], f"pred[{name!r}]") for name in names]
     return encode_keys([list(column) for column in zip(*pairs, strict=True)])
 
 
-def list_codes(
-    key: ndarray, by: ndarray | None, n_by: int, n_keys: int, inside: ndarray | None
-) -> ndarray:
-    """Return the list code of each row (or run of rows), by * n_keys + key; -1 for keys that are
-    not `inside`."""
-    code = key
-    if by is not None:
-        code = (by if n_by * n_keys < 2**31 else by.astype(np.int64)) * n_keys + key
-    return code if inside is None else np.where(inside.take(key), code, code.dtype.type(-1))
+@dataclass(frozen=True)
+class ListCodes:
+    """The list code of each row (or run of rows), by * n_keys + key; -1 for keys that are not
+    `inside`."""
+
+    key: Coded
+    by: Coded | None
+    n_by: int
+    n_keys: int
+    inside: ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def __getitem__(self, rows: slice) -> ndarray:
+        key = code = self.key[rows]
+        if self.by is not None:
+            by = self.by[rows]
+            code = (
+                by if self.n_by * self.n_keys < 2**31 else by.astype(np.int64)
+            ) * self.n_keys + key
+        return (
+            code
+            if self.inside is None
+            else np.where(self.inside.take(key), code, code.dtype.type(-1))
+        )
 
 
 def split_codes(codes: ndarray, n_keys: int, n_by: int) -> tuple[ndarray, ndarray]:
@@ -234,11 +251,11 @@ class Blocks:
 
 
 def list_blocks(
-    code: ndarray,
+    code: CodeColumn,
     heads: ndarray | None,
     n_rows: int,
     n_codes: int,
-    columns: Sequence[ndarray],
+    columns: Sequence[CodeColumn],
 ) -> Blocks:
     """Return the blocks, which together hold every list. Rows of code -1 are left out.
 
@@ -247,8 +264,9 @@ def list_blocks(
     """
     if heads is None:
         return _dealt(code, n_codes, columns)
+    codes = code[:]
     start = np.append(heads, n_rows)
-    known = code[code >= 0]
+    known = codes[codes >= 0]
     if len(known) and known.max() <= 64 * len(known):
         seen = np.zeros(int(known.max()) + 1, bool)
         seen[known] = True
@@ -256,14 +274,14 @@ def list_blocks(
     else:
         n_known = len(pd.unique(known))
     if n_known < len(known):  # the rows of some list do not stand together
-        return _dealt(np.repeat(code, np.diff(start)), n_codes, columns)
+        return _dealt(np.repeat(codes, np.diff(start)), n_codes, columns)
     block_rows = rows_at_a_time(sizes().list_block_rows)
     cuts = np.searchsorted(heads, np.arange(block_rows, n_rows, block_rows))
-    edges = [0, *sorted({*cuts.tolist()} - {0, len(code)}), len(code)]
+    edges = [0, *sorted({*cuts.tolist()} - {0, len(codes)}), len(codes)]
 
     def standing(a: int, z: int) -> Block:
         rows = slice(int(start[a]), int(start[z]))
-        own = code[a:z]
+        own = codes[a:z]
         values = [column[rows] for column in columns]
         inside = own >= 0
         if inside.all():
@@ -277,7 +295,7 @@ def list_blocks(
     return Blocks(len(makes), lambda: [makes])
 
 
-def _dealt(code: ndarray, n_codes: int, columns: Sequence[ndarray]) -> Blocks:
+def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blocks:
     """Distribute the rows to blocks by the high bits of their codes; each block then sorts its rows
     by the low bits.
 
@@ -294,11 +312,14 @@ def _dealt(code: ndarray, n_codes: int, columns: Sequence[ndarray]) -> Blocks:
     step = max(sizes().group_rows // block_rows, -(-n_blocks // MOST_GROUPS))
 
     def whole() -> Block:
-        if code.min(initial=0) >= 0:
-            return _sorted(None, code, n_codes, 0, columns)
-        rows = np.flatnonzero(code >= 0)
-        values = [column.take(rows) for column in columns]
-        return _sorted(rows, code.take(rows), n_codes, 0, values)
+        codes = code[:]
+        values = [column[:] for column in columns]
+        rows = None
+        if codes.min(initial=0) < 0:
+            rows = np.flatnonzero(codes >= 0)
+            codes = codes.take(rows)
+            values = [value.take(rows) for value in values]
+        return _sorted(rows, codes, n_codes, 0, values)
 
     def groups() -> Iterator[list[Callable[[], Block]]]:
         row = np.empty(len(code), np.int32)
@@ -322,7 +343,7 @@ def _dealt(code: ndarray, n_codes: int, columns: Sequence[ndarray]) -> Blocks:
             begin = edges[:, first]
             end = edges[:, last]
             to = offsets(end - begin)
-            values = [np.empty(to[-1], column.dtype) for column in columns]
+            values = [np.empty(to[-1], column[:0].dtype) for column in columns]
 
             def fill(i: int) -> None:
                 places = row[begin[i] : end[i]] - np.int32(i * chunk)
@@ -357,15 +378,15 @@ def _sorted(
     codes: ndarray,
     n_codes: int,
     first_code: int,
-    columns: Sequence[ndarray],
+    values: list[ndarray],
 ) -> Block:
-    """Make a block of some rows (None: all) from their columns and codes; a code counts from
+    """Make a block of some rows (None: all) from their values and codes; a code counts from
     `first_code`."""
     order = order_of_codes(codes, n_codes)
     codes = codes.take(order)
     heads = run_heads([codes])
     row = order if rows is None else rows.take(order)
-    values = [column.take(order) for column in columns]
+    values = [value.take(order) for value in values]
     return Block(
         first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), row, values
     )

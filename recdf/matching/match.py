@@ -40,12 +40,12 @@ from ..inputs.true_and_pred import (
 from .hits import HitArrays, Hits
 from .list_keys import (
     KeyColumns,
+    ListCodes,
     at_heads,
     encode_both,
     encode_by,
     key_frame,
     key_run_heads,
-    list_codes,
     place_of,
     split_codes,
 )
@@ -154,14 +154,14 @@ class _Steps:
         users, _ = encode_keys([*([one.keys[i] for i in at] for one in tables), out.keys])
         items = encode([one.item for one in (*tables, out)])
         *own, gone = (
-            user.astype(np.int64) * items.n + item
+            user.all().astype(np.int64) * items.n + item.all()
             for user, item in zip(users, items.columns, strict=True)
         )
         true_gone, pred_gone = (pd.Series(pairs).isin(gone).to_numpy() for pairs in own)
         self.counts["true_excluded"] = int(np.count_nonzero(true_gone))
         self.gone = self.pred.without(~pred_gone).keys
         self.true, self.pred = self.true.without(true_gone), self.pred.without(pred_gone)
-        *known, user = map(pd.unique, users)
+        *known, user = (pd.unique(one.all()) for one in users)
         self.n_excluded = int(np.count_nonzero(np.isin(user, np.concatenate(known))))
 
     def code(self, by_values: DataFrame | None) -> None:
@@ -195,18 +195,18 @@ class _Steps:
         keys = self.true_key, self.true_heads, n_keys
         true, gain = rank_true(self.true, *keys, items, options, self.counts)
         in_order = true.code[np.argsort(true.first)]  # in order of first appearance
-        self.population = in_order if self.users is None else pd.unique(self.other_keys[0])
+        self.population = in_order if self.users is None else pd.unique(self.other_keys[0].all())
         # Lists of `pred` outside the population are left out before they are ranked.
         inside = None
         if "pred" not in options.population.frames and len(self.population) < n_keys:
             inside = np.zeros(n_keys, bool)
             inside[self.population] = True
         if self.gone:
-            key = self.other_keys.pop()
+            key = self.other_keys.pop().all()
             gone = len(key) if inside is None else np.count_nonzero(inside[key])
             self.counts["pred_excluded"] = int(gone)
         size = n_keys, self.n_by
-        codes = list_codes(self.pred_key, self.by, self.n_by, n_keys, inside)
+        codes = ListCodes(self.pred_key, self.by, self.n_by, n_keys, inside)
         self.pred_lists = PredLists(
             self.pred,
             pred_blocks(self.pred, codes, self.pred_heads, n_keys * self.n_by, items.columns[1]),
@@ -243,12 +243,13 @@ class _Steps:
         )
         of_pair = np.repeat(of_list, pred.n_pairs)
         pool = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
+        side_codes = {name: coded.all() for name, coded in self.side_items.items()}
         base = self.checked.get("base")
         ranked_base = None
         if base is not None and base.table is not None:
             codes = self.other_keys[-1], self.side_items["base"]
             ranked_base = base_lists(base.table, *codes, self.items, key, n_keys, options)
-        sides = Sides(self.checked, self.side_items, self.items, labels, ranked_base)
+        sides = Sides(self.checked, side_codes, self.items, labels, ranked_base)
         users = None if self.users is None else self.users[0]
         made = Matched(
             keys={name: one for name, one in labels.items() if name not in self.in_true},
@@ -301,8 +302,8 @@ class _Steps:
         labels = self._labels(keys)
         place = np.zeros(n_keys, np.int64)
         (of_by, of_key), _ = encode_both(self.by_values, labels, self.in_true)
-        place[keys] = of_key
-        agree = np.flatnonzero(of_by[list_by] == place[key])
+        place[keys] = of_key.all()
+        agree = np.flatnonzero(of_by.all()[list_by] == place[key])
         return lists.take(agree)
 
     def _labels(self, key: ndarray) -> KeyColumns:
@@ -317,7 +318,7 @@ class _Steps:
         }
         if self.users is not None:
             users = self.users[0]
-            codes = self.other_keys[0]
+            codes = self.other_keys[0].all()
             sources["given"] = users, codes, np.arange(len(users))
         return key_frame(key, self.n_keys, sources, self.options)
 
@@ -350,7 +351,7 @@ class _Steps:
         shares_user = bool(n_judged.any())
         shares_item = shares_user
         if not by_shares_item.all():
-            of_true, of_pred = self.items.columns[:2]
+            of_true, of_pred = (coded.all() for coded in self.items.columns[:2])
             in_true = np.zeros(self.items.n, bool)
             in_true[of_true] = True
             if shares_user:
@@ -360,8 +361,8 @@ class _Steps:
                 by_shares_item[np.repeat(of_list[silent], length)[in_true[item]]] = True
             else:
                 shares_item = bool(in_true[of_pred].any())
-                known = pd.unique(self.true_key)
-                shares_user = bool(np.isin(pd.unique(self.pred_key), known).any())
+                known = pd.unique(self.true_key.all())
+                shares_user = bool(np.isin(pd.unique(self.pred_key.all()), known).any())
         disordered = {}
         for name in self.hints.unused_order:
             same_list = run_of(np.diff(pred.start))
@@ -374,8 +375,8 @@ class _Steps:
         in_sides = {f"{name} user": n for name, n in sides.n_known().items()}
         if sides.codes:
             seen = np.zeros(self.items.n, bool)
-            for code in self.items.columns[:2]:
-                seen[code] = True
+            for coded in self.items.columns[:2]:
+                seen[coded.all()] = True
             items = {f"{name} item": int(seen[code].any()) for name, code in sides.codes.items()}
             items.pop("exclude item", None)
             in_sides = items | in_sides

@@ -16,7 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..errors import DataError, DuplicateError, TieError
-from ..inputs.codes import IdCodes
+from ..inputs.codes import CodeColumn, Coded, IdCodes
 from ..inputs.frames import float_column
 from ..inputs.options import Options
 from ..inputs.sorting import distinct, offsets, rank_within, spans, stable_order
@@ -140,7 +140,7 @@ def _tie_order(lists: Ranked, second: ndarray) -> ndarray | None:
 
 def rank_true(
     table: ReadRows,
-    key: ndarray,
+    key: Coded,
     heads: ndarray | None,
     n_keys: int,
     items: IdCodes,
@@ -226,10 +226,11 @@ def refuse_ties(table: ReadRows, rows: ndarray, n: int, options: Options) -> Non
 
 
 def pred_blocks(
-    table: ReadRows, code: ndarray, heads: ndarray | None, n_codes: int, item: ndarray
+    table: ReadRows, code: CodeColumn, heads: ndarray | None, n_codes: int, item: Coded
 ) -> Blocks:
     """Return the blocks of recommended lists which `rank_pred` takes."""
-    columns = [item] if table.number is None else [item, table.number]
+    columns: list[CodeColumn] = [item]
+    columns += [] if table.number is None else [table.number]
     return list_blocks(code, heads, len(table), n_codes, columns)
 
 
@@ -331,8 +332,8 @@ class BaseLists:
 
 def base_lists(
     table: ReadRows,
-    code: ndarray,
-    item: ndarray,
+    code: Coded,
+    item: Coded,
     items: IdCodes,
     key: ndarray,
     n_keys: int,

@@ -467,7 +467,7 @@ def _by_key(
     ]
     (of_lists, of_rows), n = encode_keys(keys)
     found = np.full(n, np.nan)
-    rows = of_rows
+    rows = of_rows.all()
     found[rows] = values
     differ = found[rows] != values
     if differ.any():
@@ -475,4 +475,4 @@ def _by_key(
         raise DataError(
             f"{said[0]} has two {said[1]} for {len(distinct(rows[differ])):,} users, such as {some}"
         )
-    return found.take(of_lists)
+    return found.take(of_lists.all())

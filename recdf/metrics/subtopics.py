@@ -277,13 +277,13 @@ def aspect_weights(
                 for what, some in (("aspects", labels), ("weights", table))
             ]
         )
-        if len(distinct(of_rows)) < len(weights) or not (number >= 0).all():
+        if len(distinct(of_rows.all())) < len(weights) or not (number >= 0).all():
             raise DataError(
                 "weights must have one row per list and aspect, with a weight of at least 0"
             )
         value = np.zeros(n)
-        value[of_rows] = number
-        given = value[of_pairs]
+        value[of_rows.all()] = number
+        given = value[of_pairs.all()]
     return ratio(given, exact_sums(given, found.owner, len(lists))[found.owner])
 
 

@@ -142,10 +142,10 @@ def target_from_recs(
     ]
     pairs, n_pairs = encode_keys(list(zip(*ids, strict=True)))
     (_, lists), _ = encode_keys(list(zip(*ids[:-1], strict=True)))
-    (logged, recommended), ranks = pairs, np.zeros(len(recs), np.int64)
+    (logged, recommended), ranks = (one.all() for one in pairs), np.zeros(len(recs), np.int64)
     if k is not None or position_col is not None:
         options = Options(user_col=keys[:-1], item_col=keys[-1], by=as_columns(by) or None)
-        by_list = lists.astype(np.int64) * len(groups.labels) + groups.codes
+        by_list = lists.all().astype(np.int64) * len(groups.labels) + groups.codes
         order = order_source(recs, options)
         number = np.arange(len(recs))
         if (name := order["column"]) is not None:
@@ -310,7 +310,7 @@ def reward_table(
     for name, j in numbers.items():
         both = name == item or name in context
         frames = {"log": frame, "candidates": offered} if both else {"log": frame}
-        codes = encode(_ids_of(name, frames, name == item)).columns
+        codes = encode(_ids_of(name, frames, name == item)).codes
         coded[j] = codes[0]
         if both:
             listed[j] = codes[1]

@@ -154,7 +154,7 @@ def log_key_codes(
         (codes,), n = rank_keys([one] for one in ids)
         return Keys(codes, max(n, 1))
     (coded,), n = encode_keys([ids])
-    return Keys(coded, n)
+    return Keys(coded.all(), n)
 
 
 def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str = "log") -> ByGroups:

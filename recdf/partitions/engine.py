@@ -251,7 +251,7 @@ class Run:
             pred = self.engine.collect(self.dealt.tables(work, listed))
         both = [frame_of_arrow(one.select([item])) for one in (self._distinct_items("true"), pred)]
         of_true, of_pred = encode([read_ids(one[item], item) for one in both]).columns
-        in_true = np.isin(of_pred, of_true)
+        in_true = np.isin(of_pred.all(), of_true.all())
         if nothing:
             samples = {**overlap.samples, **self._samples()}
             return replace(overlap, shares_item=bool(in_true.any()), samples=samples)

@@ -50,9 +50,9 @@ def test_direct_addressing_by_the_width_of_the_range(step, span, direct, resized
     values = np.arange(10) * step - 7
     codes = coding.encode_integers([values, values[::-1]])
     assert (codes.labels is None) == direct
-    np.testing.assert_array_equal(codes.columns[0], codes.columns[1][::-1])
-    assert len(set(codes.columns[0].tolist())) == 10
-    assert all(0 <= code < codes.n for code in codes.columns[0].tolist())
+    np.testing.assert_array_equal(codes.codes[0], codes.codes[1][::-1])
+    assert len(set(codes.codes[0].tolist())) == 10
+    assert all(0 <= code < codes.n for code in codes.codes[0].tolist())
 
 
 @pytest.mark.parametrize("ties", ["item_desc", "item_asc"])
@@ -124,7 +124,11 @@ def test_codes_of_strings_go_over_chunks_and_pieces(n, resized, monkeypatch):
     columns = [ids.IdColumn("a", "string", one) for one in (chunks[:1], chunks)]
     column = coding.encode(columns).columns[1]
     whole = [0, 1, 2, 0, -1, 1, 3, 0, 2]
-    assert column.tolist() == whole
+    assert len(column) == 9
+    assert column.all().tolist() == whole
+    for a in range(10):
+        for z in range(10):
+            assert column[a:z].tolist() == whole[a:z]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +171,7 @@ def test_chunks_of_strings_share_a_dictionary():
     encoded = coding.encode(
         [ids.IdColumn("a", "string", chunks), ids.IdColumn("b", "string", other)]
     )
-    assert [codes.tolist() for codes in encoded.columns] == [[0, 1, 2, -1, 0, 3], [3, 2]]
+    assert [codes.tolist() for codes in encoded.codes] == [[0, 1, 2, -1, 0, 3], [3, 2]]
 
 
 def test_the_order_of_ids_is_complete_when_another_thread_reads_it(monkeypatch):

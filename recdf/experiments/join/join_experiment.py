@@ -315,8 +315,8 @@ def _by_groups(
     pairs = [read_by([per_user[name], by_values[name]], name) for name in by]
     (rows, values), n = encode_keys([list(ids) for ids in zip(*pairs, strict=True)])
     place = np.full(n, -1, np.int64)
-    place[values] = np.arange(len(by_values))
-    return place[rows], by_values
+    place[values.all()] = np.arange(len(by_values))
+    return place[rows.all()], by_values
 
 
 def _metric_rows(

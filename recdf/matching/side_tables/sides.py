@@ -281,11 +281,11 @@ class Sides:
                     raise
                 of_lists = error
             else:
-                lists, rows = coded
+                lists, rows = (codes.all() for codes in coded)
                 there = np.zeros(n, bool)
                 there[rows] = True
                 return rows, np.where(there[lists], lists, -1)
-        return encode_keys([table.keys])[0][0], of_lists
+        return encode_keys([table.keys])[0][0].all(), of_lists
 
     def needed(self, name: str) -> ndarray:
         """Return the item codes of a table, or raise where it was not given."""
