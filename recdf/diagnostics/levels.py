@@ -378,9 +378,9 @@ def chance_of(
     """
     inside = np.ones(matched.n_items, bool) if n_items is not None else matched.sides.items.inside
     size = len(matched.sides.items.codes) if n_items is None else n_items
-    n = np.full(len(matched), size)
-    if matched.sides.has("exclude"):
-        n -= matched.sides.exclude.n_inside(inside)
+    n = np.full(len(matched), size) - (
+        0 if matched.n_excluded is None else matched.n_excluded(inside)
+    )
     there = inside[matched.true_lists.item]
     n_true = len(pd.unique(matched.true_lists.item[there]))
     every = np.arange(len(matched))

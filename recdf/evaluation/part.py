@@ -240,10 +240,10 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         measured = Measured(
             by=matched.by,
             order=matched.order,
-            relevance_col=matched.true.number_col,
+            relevance_col=matched.relevance_col,
             n_lists=n_lists,
             moments=moments,
-            side_counts=matched.sides.checked.counts,
+            side_counts=matched.side_counts,
             overlap=matched.overlap,
             side_tables=matched.sides.checked.described() if part.whole else None,
             **_the_rest(matched, call, n_lists, part.whole),
@@ -251,7 +251,7 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
         if options.weight_name is not None and matched.weight is not None:
             first = {options.weight_name: matched.weight, **first}
-        carried = carried_columns(matched, call.carry)
+        carried = carried_columns(matched, matched.frames[1], call.carry)
         columns = {**first, **columns}
         rows = ListRows(matched.keys, matched.by, list_by, columns, carried, matched.first)
         return measured, rows
@@ -260,7 +260,7 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
 def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> dict[str, Any]:
     """Return the fields of `Measured` for all counts, also of rows that side tables do not know,
     the groups of items, and the metrics of exposure."""
-    options, true, pred = call.options, matched.true.frame, matched.pred.frame
+    options, (true, pred) = call.options, matched.frames
     counts, groups, exposure, exposed = {**matched.counts}, None, None, None
     if not len(matched):
         more = {} if call.item_by is None else without_group(matched, call.item_by)
@@ -329,7 +329,9 @@ def _failure(
 # for a list that `pred` does not have. It is a label, so it stands before `n_true`.
 
 
-def carried_columns(matched: Matched, rules: Mapping[str, CarryRule]) -> dict[str, Series]:
+def carried_columns(
+    matched: Matched, pred: DataFrame, rules: Mapping[str, CarryRule]
+) -> dict[str, Series]:
     """Return each carried column with one value per list, reduced by its rule."""
     if not rules:
         return {}
@@ -341,7 +343,7 @@ def carried_columns(matched: Matched, rules: Mapping[str, CarryRule]) -> dict[st
     place[known] = np.arange(len(known))
     found = {}
     for name, rule in rules.items():
-        values = _as_pandas(column(matched.pred.frame, name, "pred").reset_index(drop=True))
+        values = _as_pandas(column(pred, name, "pred").reset_index(drop=True))
         if rule == "constant":
             _refuse_changes(values, rows, heads, matched, known)
         if rule in ("min", "max"):

@@ -70,11 +70,11 @@ def within(matched: Matched, keep: ndarray) -> Matched:
     """Return the same lists beside only those rows of `true` that are to be kept, by their
     places."""
     pool = matched.pool
-    true_lists, to = matched.true_lists.kept(keep)
+    true_lists, rows, to = matched.true_lists.kept(keep)
     there = np.flatnonzero(keep[pool.true_place])
     place = to[pool.true_place[there]]
     left = Hits.of(pool.list[there], pool.rank[there], pool.gain[there], pool.place[there], place)
-    return matched.beside(left, true_lists)
+    return matched.beside(left, true_lists, rows)
 
 
 def check_item_by(item_by: str, by: Iterable[str], items: DataFrame | None = None) -> None:

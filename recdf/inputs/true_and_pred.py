@@ -65,15 +65,6 @@ class ReadRows:
         """Return the positions in `frame` of some rows of the table."""
         return rows if self.row is None else self.row.take(rows)
 
-    def without(self, gone: ndarray) -> ReadRows:
-        """Leave out the rows where `gone` is true."""
-        rows = np.flatnonzero(~gone)
-        keys, by = ([ids.take(rows) for ids in columns] for columns in (self.keys, self.by))
-        number = None if self.number is None else self.number[rows]
-        item = self.item.take(rows)
-        row = self.frame_rows(rows)
-        return replace(self, keys=keys, by=by, item=item, number=number, row=row)
-
 
 # ------------------------------------------------------------------------------------------------
 # rules for rows
@@ -315,8 +306,12 @@ def read_rows(
         f"{role}_{COUNTED_AS[ROW_RULES[rule].option or '']}": n
         for rule, n in judged.dropped.items()
     }
-    table = ReadRows(role, frame, keys, of_by, item, number, None, counts)
-    return table if gone is None else table.without(gone)
+    if gone is None:
+        return ReadRows(role, frame, keys, of_by, item, number, None, counts)
+    kept = np.flatnonzero(~gone)
+    keys, of_by = ([ids.take(kept) for ids in columns] for columns in (keys, of_by))
+    number = None if number is None else number[kept]
+    return ReadRows(role, frame, keys, of_by, item.take(kept), number, kept, counts)
 
 
 # The column of `true` that holds relevances by default, as `rank` and `score` order `pred` by
@@ -477,19 +472,19 @@ def read_users(users: Any, user_cols: list[str]) -> tuple[DataFrame, list[IdColu
 
 
 def raw_ratings(table: ReadRows, rows: ndarray, options: Options) -> ndarray:
-    """Read the relevance of rows of `true` as given, whatever `min_relevance` is; `rows` are
-    positions in the frame."""
+    """Read the relevance of rows of `true` as given, whatever `min_relevance` is."""
     if table.number_col is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
-    return read_relevance(table.frame, table.number_col, options).take(rows)
+    numbers = read_relevance(table.frame, table.number_col, options)
+    return numbers.take(table.frame_rows(rows))
 
 
 def raw_scores(table: ReadRows, rows: ndarray) -> ndarray:
-    """Read the scores of rows of `pred`; `rows` are positions in the frame."""
+    """Read the scores of rows of `pred`."""
     if table.number_col is None or not table.descending:
         raise OptionError("needs ⟦+score_col=⟧ (the predicted rating in pred)")
     # The numbers of the table cannot be used, since they may be places in the order of the scores.
-    return float_column(table.frame, table.number_col, table.role).take(rows)
+    return float_column(table.frame, table.number_col, table.role).take(table.frame_rows(rows))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,13 @@ from numpy import ndarray
 from pandas import DataFrame
 
 from ..errors import DataError, OptionError
-from ..inputs.frames import float_column
-from ..inputs.options import Options
 from ..inputs.sorting import distinct, exact_sums, rank_within
-from ..inputs.true_and_pred import Order, ReadRows, raw_ratings, raw_scores
+from ..inputs.true_and_pred import Order
 from .hits import HitArrays, Hits, ratio
 from .list_keys import KeyColumns
 from .overlap import Overlap
 from .side_tables.sides import Sides
-from .true_and_pred_lists import PredLists, TrueLists, Values, item_values, responses_of
-
-# Counts of (list, item) pairs that occur twice in the rows that metrics read.
-REPEATED = {"true_duplicates", "pred_duplicates"}
+from .true_and_pred_lists import PredLists, Rating, TrueLists, Values
 
 
 @dataclass(frozen=True)
@@ -43,13 +38,17 @@ class Matched:
     first place among the recommended rows, `pred_lists` · true_list : the list's entry in
     `true_lists`, -1 for none · pool : recommended rows that `true` has, judged or not · repeats :
     the list of each row that repeats an item, and its rank before such rows were dropped · counts :
-    numbers of rows that were dropped or repeated · order : what ranks the rows of `pred` ·
-    overlap : what both frames share · sides : the side tables · true, pred : the rows of both
-    frames, one item in a row · options : those of the call · first : where the list first stands in
-    each frame that names the population, -1 for nowhere; only of a part · weight : how much each
-    list counts in a mean, None if all count alike · untied : ranks are not those of scores, so that
-    no two places tie · user_groups : a function from a column of the frame `users=` to the names of
-    its groups, and the group of each list, -1 for none.
+    numbers of rows that were dropped or repeated · order, relevance_col : columns that rank and
+    grade the rows · overlap : what both frames share · sides : the side tables · frames : `true`
+    and `pred`, one item in a row · first : where the list first stands in each frame that names the
+    population, -1 for nowhere; only of a part · weight : how much each list counts in a mean, None
+    if all count alike · untied : ranks are not those of scores, so that no two places tie ·
+    n_excluded : a function from `inside` (bool per item code) to the number of such items that
+    `exclude=` has for each list, None without `exclude=` · item_weights : 1/propensity of each row
+    of `true`, None without propensities · responses : a function from the name of a column of
+    `true`, such as "clicks", to its number for each row of `true`, or to None where there is no
+    such column · user_groups : a function from a column of the frame `users=` to the names of its
+    groups, and the group of each list, -1 for none.
     """
 
     keys: KeyColumns
@@ -63,17 +62,25 @@ class Matched:
     true_lists: TrueLists
     pool: Hits
     repeats: tuple[ndarray, ndarray]
+    n_items: int
     counts: Mapping[str, int]
+    side_counts: Mapping[str, int]
     order: Order
     overlap: Overlap
     sides: Sides
-    true: ReadRows
-    pred: ReadRows
-    options: Options
+    frames: tuple[DataFrame, DataFrame]
     first: Mapping[str, ndarray] = field(default_factory=dict)
+    relevance_col: str | None = None
+    judged_only: bool = False
     has_true: bool = True
+    repeats_kept: bool = False
     untied: bool = False
+    n_excluded: Callable[[ndarray], ndarray] | None = None
+    values: Values | None = None
     weight: ndarray | None = None
+    item_weights: ndarray | None = None
+    rating: Rating | None = None
+    responses: Callable[[str], ndarray | None] = lambda name: None
     user_groups: Callable[[str], tuple[pd.Index, ndarray]] = lambda name: (
         pd.Index([]),
         np.empty(0, np.int64),
@@ -82,16 +89,6 @@ class Matched:
 
     def __len__(self) -> int:
         return len(self.list_by)
-
-    @property
-    def n_items(self) -> int:
-        """All item codes are below it."""
-        return self.sides.n_items
-
-    @property
-    def repeats_kept(self) -> bool:
-        """Whether repeated rows count, and there are some."""
-        return self.options.duplicates == "keep" and not REPEATED.isdisjoint(self.counts)
 
     @property
     def item(self) -> ndarray:
@@ -117,42 +114,6 @@ class Matched:
         """Raise if there is no `true`."""
         if not self.has_true:
             raise OptionError(f"needs ⟦+true=⟧, {otherwise}")
-
-    @cached_property
-    def item_weights(self) -> ndarray | None:
-        """1/propensity of each row of `true`; None without propensities."""
-        name = self.options.propensity_col
-        if name is None:
-            return None
-        given = float_column(self.true.frame, name, "true").take(self.true_lists.all_rows())
-        return 1 / np.maximum(given, self.options.propensity_floor)
-
-    @cached_property
-    def values(self) -> Values | None:
-        """Values of items, for money metrics; None without `value_col`."""
-        name = self.options.value_col
-        if name is None:
-            return None
-        if "values of pred" not in self.cache:  # other rows of `true` may stand beside them
-            of_pred = item_values(self.pred, self.pred_lists, self.sides, name)
-            self.cache["values of pred"] = of_pred
-        of_true = item_values(self.true, self.true_lists, self.sides, name)
-        where = f"pred[{name!r}]", f"true[{name!r}]"
-        return Values(self.cache["values of pred"], of_true, where)
-
-    def ratings(self) -> ndarray:
-        """The relevance of each row of `true` as given."""
-        return raw_ratings(self.true, self.true_lists.all_rows(), self.options)
-
-    def scores(self) -> ndarray:
-        """The score of each recommended row."""
-        return raw_scores(self.pred, self.pred_lists.all_rows())
-
-    def responses(self, name: str) -> ndarray | None:
-        """The number of clicks or purchases of each row of `true`, from the column of this name;
-        None without the column."""
-        read = partial(responses_of, self.true, self.true_lists, name)
-        return self.derived(("responses", name), read)
 
     @cached_property
     def judged(self) -> Hits:
@@ -183,12 +144,33 @@ class Matched:
             self._derived[key] = make()
         return self._derived[key]
 
-    def beside(self, pool: Hits, true_lists: TrueLists | None = None) -> Matched:
-        """Return these lists with another pool, and perhaps other rows of `true`."""
-        if true_lists is None:
+    def beside(
+        self, pool: Hits, true_lists: TrueLists | None = None, rows: ndarray | None = None
+    ) -> Matched:
+        """Return these lists with another pool; `true_lists`, if given, are the rows of `true` at
+        `rows`."""
+        if true_lists is None or rows is None:
             return replace(self, pool=pool)
-        n_true = self.of_true(true_lists.n_relevant)
-        return replace(self, pool=pool, true_lists=true_lists, n_true=n_true)
+        values = self.values
+        rating = self.rating
+        responses = self.responses
+
+        def of_rows(name: str) -> ndarray | None:
+            found = responses(name)
+            return None if found is None else found[rows]
+
+        return replace(
+            self,
+            pool=pool,
+            true_lists=true_lists,
+            n_true=self.of_true(true_lists.n_relevant),
+            values=None if values is None else Values(values.pred, values.true[rows], values.where),
+            item_weights=None if self.item_weights is None else self.item_weights[rows],
+            rating=None
+            if rating is None
+            else Rating(lambda: rating.given()[rows], rating.predicted),
+            responses=of_rows,
+        )
 
     def __enter__(self) -> Matched:
         return self
@@ -394,7 +376,7 @@ class Lists:
                 'candidates are distinct items, but ⟦duplicates="keep"⟧ counts repeated rows; pass '
                 '"drop"'
             )
-        if matched.options.judged_only:
+        if matched.judged_only:
             return self.n_judged
         if not matched.sides.has("items"):
             raise OptionError("needs ⟦+items=⟧ (the catalogue) or ⟦+judged_only=True⟧")

@@ -8,7 +8,7 @@ It gives no warnings and accepts an empty population; the caller uses `overlap.w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -20,19 +20,19 @@ from pandas import DataFrame
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import encode, encode_keys, first_rows
 from ..inputs.frames import column, read_frame, read_order
-from ..inputs.ids import IdColumn
 from ..inputs.list_cells import refuse_joined
 from ..inputs.machine import keep_freed_memory
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct, run_of, spans
 from ..inputs.true_and_pred import (
     BrokenRows,
-    ReadRows,
     RowsRefused,
     by_in_true,
     hints_of,
     is_rank,
     order_source,
+    raw_ratings,
+    raw_scores,
     read_pred,
     read_true,
     read_users,
@@ -51,14 +51,21 @@ from .list_keys import (
 )
 from .lists import Matched
 from .overlap import Overlap, samples_of
-from .ranked import base_lists, pred_blocks, rank_true
+from .pairing import Excluded
+from .ranked import base_lists, pred_blocks, propensities, rank_true
 from .side_tables.sides import Sides, read_sides
 from .true_and_pred_lists import (
     PredLists,
+    Rating,
     TrueLists,
+    item_values,
     list_weights,
+    responses_of,
     user_groups_of,
 )
+
+# Counts of (list, item) pairs that occur twice in the rows that metrics read.
+REPEATED = {"true_duplicates", "pred_duplicates"}
 
 
 def match(
@@ -138,31 +145,7 @@ class _Steps:
         self.users = None if ids is None else read_users(ids, options.list_key)
         self.checked = read_sides(given, options)
         self.hints = hints_of(None if true is None else true_frame, pred_frame, options)
-        self.counts: dict[str, int] = {}
-        # The keys of the rows of `pred` that `exclude=` leaves out, and its users that have lists.
-        self.gone: list[IdColumn] = []
-        self.n_excluded = 0
-        if (side := self.checked.get("exclude")) is not None and side.table is not None:
-            self._exclude(side.table, side.keys)
         self.has_true, self.true_is_table = true is not None, not isinstance(true, Mapping | None)
-
-    def _exclude(self, out: ReadRows, names: Sequence[str]) -> None:
-        """Leave out the rows of both frames whose item and user, in the columns of the key that
-        `exclude=` has, are a row of it."""
-        at = [self.options.list_key.index(name) for name in names]
-        tables = self.true, self.pred
-        users, _ = encode_keys([*([one.keys[i] for i in at] for one in tables), out.keys])
-        items = encode([one.item for one in (*tables, out)])
-        *own, gone = (
-            user.all().astype(np.int64) * items.n + item.all()
-            for user, item in zip(users, items.columns, strict=True)
-        )
-        true_gone, pred_gone = (pd.Series(pairs).isin(gone).to_numpy() for pairs in own)
-        self.counts["true_excluded"] = int(np.count_nonzero(true_gone))
-        self.gone = self.pred.without(~pred_gone).keys
-        self.true, self.pred = self.true.without(true_gone), self.pred.without(pred_gone)
-        *known, user = (pd.unique(one.all()) for one in users)
-        self.n_excluded = int(np.count_nonzero(np.isin(user, np.concatenate(known))))
 
     def code(self, by_values: DataFrame | None) -> None:
         """Give a key one code in all tables, and so an item.
@@ -178,7 +161,6 @@ class _Steps:
         columns = [at_heads(true.keys, self.true_heads), at_heads(pred.keys, self.pred_heads)]
         columns += [] if self.users is None else [self.users[1]]
         columns += [] if base is None or base.table is None else [base.table.keys]
-        columns += [self.gone] if self.gone else []
         (self.true_key, self.pred_key, *self.other_keys), self.n_keys = encode_keys(columns)
         names = as_columns(self.options.by)
         self.by, self.by_values = encode_by(pred, self.pred_heads, names, by_values)
@@ -191,9 +173,18 @@ class _Steps:
         options = self.options
         n_keys = self.n_keys
         items = self.items
-        self.counts = self.true.counts | self.pred.counts | self.counts
+        side = self.checked.get("exclude")
+        self.counts, self.excluded = {**self.true.counts, **self.pred.counts}, None
+        if side is not None and side.table is not None:
+            at = [options.list_key.index(name) for name in side.keys]
+            of_frames = (
+                ([self.true.keys[i] for i in at], self.true_key, self.true_heads),
+                ([self.pred.keys[i] for i in at], self.pred_key, self.pred_heads),
+            )
+            item = self.side_items["exclude"]
+            self.excluded = Excluded.of(side.table.keys, item, of_frames, n_keys, items.n)
         keys = self.true_key, self.true_heads, n_keys
-        true, gain = rank_true(self.true, *keys, items, options, self.counts)
+        true, gain = rank_true(self.true, *keys, items, options, self.counts, self.excluded)
         in_order = true.code[np.argsort(true.first)]  # in order of first appearance
         self.population = in_order if self.users is None else pd.unique(self.other_keys[0].all())
         # Lists of `pred` outside the population are left out before they are ranked.
@@ -201,16 +192,12 @@ class _Steps:
         if "pred" not in options.population.frames and len(self.population) < n_keys:
             inside = np.zeros(n_keys, bool)
             inside[self.population] = True
-        if self.gone:
-            key = self.other_keys.pop().all()
-            gone = len(key) if inside is None else np.count_nonzero(inside[key])
-            self.counts["pred_excluded"] = int(gone)
         size = n_keys, self.n_by
         codes = ListCodes(self.pred_key, self.by, self.n_by, n_keys, inside)
         self.pred_lists = PredLists(
             self.pred,
             pred_blocks(self.pred, codes, self.pred_heads, n_keys * self.n_by, items.columns[1]),
-            *(items, true, gain, size, options, self.hints.doubts),
+            *(items, true, gain, size, options, self.excluded, self.hints.doubts),
         )
         self.true_lists, self.gain = true, gain
         self.counts |= self.pred_lists.counts
@@ -243,15 +230,22 @@ class _Steps:
         )
         of_pair = np.repeat(of_list, pred.n_pairs)
         pool = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
-        side_codes = {name: coded.all() for name, coded in self.side_items.items()}
+        side_codes = {
+            name: coded.all() for name, coded in self.side_items.items() if name != "exclude"
+        }
         base = self.checked.get("base")
         ranked_base = None
         if base is not None and base.table is not None:
             codes = self.other_keys[-1], self.side_items["base"]
             ranked_base = base_lists(base.table, *codes, self.items, key, n_keys, options)
         sides = Sides(self.checked, side_codes, self.items, labels, ranked_base)
+        excluded = self.excluded
         users = None if self.users is None else self.users[0]
-        made = Matched(
+        weights = None
+        if options.propensity_col is not None:
+            given = propensities(self.true, true.all_rows(), options.propensity_col)
+            weights = 1 / np.maximum(given, options.propensity_floor)
+        return Matched(
             keys={name: one for name, one in labels.items() if name not in self.in_true},
             by=self.by_values,
             list_by=list_by,
@@ -263,20 +257,33 @@ class _Steps:
             true_lists=true_lists,
             pool=Hits(pool),
             repeats=(of_list.take(pred.repeat_list), pred.repeat_rank),
+            n_items=self.items.n,
             counts=self.counts,
+            side_counts=self.checked.counts,
             order=self.order,
+            relevance_col=self.true.number_col,
             overlap=self._overlap((true_list, n_true, n_pred), sides),
             first={} if compare else self._first_rows(key, true_list, of_list),
             sides=sides,
-            true=self.true,
-            pred=self.pred,
-            options=options,
+            frames=(self.true.frame, self.pred.frame),
+            judged_only=options.judged_only,
             has_true=self.has_true,
+            repeats_kept=options.duplicates == "keep" and not REPEATED.isdisjoint(self.counts),
+            n_excluded=None
+            if excluded is None
+            else lambda inside: excluded.n_distinct(inside).take(key),
+            values=item_values(
+                (self.pred, pred), (self.true, true), self.checked.get("items"), self.items, options
+            ),
             weight=list_weights(labels, self.true, true, true_list, users, options),
+            item_weights=weights,
+            rating=Rating(
+                lambda: raw_ratings(self.true, true.all_rows(), options),
+                lambda: raw_scores(self.pred, pred.all_rows()),
+            ),
+            responses=cache(lambda name: responses_of(self.true, true, name)),
             user_groups=cache(partial(user_groups_of, labels, users, options)),
         )
-        _ = made.values  # a wrong column of values raises, whether or not a metric reads it
-        return made
 
     def _lists_of_population(self) -> ndarray:
         """Return the codes of the lists of the population, sorted by their `by` value."""
@@ -367,7 +374,7 @@ class _Steps:
         for name in self.hints.unused_order:
             same_list = run_of(np.diff(pred.start))
             number = read_order(self.pred.frame[name], f"pred[{name!r}]")
-            number = number.take(pred.all_rows())
+            number = number.take(pred.rows(np.arange(len(pred))))
             worse = number[1:] < number[:-1] if is_rank(name) else number[1:] > number[:-1]
             worse &= same_list[1:] == same_list[:-1]
             disordered[name] = len(distinct(same_list[1:][worse]))
@@ -378,11 +385,11 @@ class _Steps:
             for coded in self.items.columns[:2]:
                 seen[coded.all()] = True
             items = {f"{name} item": int(seen[code].any()) for name, code in sides.codes.items()}
-            items.pop("exclude item", None)
             in_sides = items | in_sides
-        if "exclude" in self.checked:
-            in_sides["exclude user"] = self.n_excluded
-            in_sides["exclude pair"] = self.counts["true_excluded"] + self.counts["pred_excluded"]
+        true_gone, pred_gone = (self.counts.get(f"{one}_excluded", 0) for one in ("true", "pred"))
+        if self.excluded is not None:
+            in_sides["exclude user"] = int(np.count_nonzero(self.excluded.length))
+            in_sides["exclude pair"] = true_gone + pred_gone
         samples: dict[str, str] = {}
         if not (len(true_list) and shares_user and shares_item and all(in_sides.values())):
             samples = samples_of("true", self.true.keys, self.true.item)  # a message shows them
@@ -391,8 +398,8 @@ class _Steps:
         # ranks are no warning.
         by_rank = self.order["by"] == "rank" and self.options.nan_score != "last"
         return Overlap(
-            n_true_rows=len(self.true),
-            n_pred_rows=len(self.pred),
+            n_true_rows=len(self.true) - true_gone,
+            n_pred_rows=len(self.pred) - pred_gone,
             n_judged=n_judged,
             n_ranked=len(pred),
             n_lists=len(true_list),

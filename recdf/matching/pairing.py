@@ -1,12 +1,17 @@
-"""Pair the rows of lists with rows of the same item, and find repeated items.
+"""Pair the rows of lists with rows of the same item, find repeated items, and take out the rows of
+`exclude=`.
 
 Contract: `pair_within` finds repeated items in lists given by start and length, and finds where
 sought items stand in them. It sorts the rows of each list as integers, in time that is linear in
 the number of rows, times the logarithm of a list's length.
+
+`exclude=` takes rows out of one block of lists after another, before they are ranked. A list that
+loses all its rows is no list any more, as if they had not been given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,14 +19,19 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from ..inputs.codes import Coded, check_kinds, encode_keys, first_rows
+from ..inputs.ids import IdColumn
 from ..inputs.machine import sizes
 from ..inputs.sorting import (
     alike,
+    distinct,
     offsets,
     place_in_run,
     run_of,
+    sort_within,
     windows,
 )
+from .list_keys import Block, at_heads, key_run_heads, list_blocks
 
 
 @dataclass(frozen=True)
@@ -189,3 +199,91 @@ def _in_runs(before: ndarray, is_sought: ndarray) -> tuple[ndarray, ndarray, nda
     repeat = np.flatnonzero(~sought & (number > 0))
     after = np.flatnonzero(sought & (number < 2 * n_listed))
     return cell[repeat], first[run[repeat]], cell[after] - n_listed[after], cell[after]
+
+
+# The columns of the excluded users in a frame, the code of the list key of each row, and the rows
+# that have codes.
+FrameKeys = tuple[Sequence[IdColumn], Coded, ndarray | None]
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """The items that go out of the lists of each key: `item`; `start` and `length` by key.
+    `n_items` is above them."""
+
+    item: ndarray
+    start: ndarray
+    length: ndarray
+    n_items: int
+
+    @classmethod
+    def of(
+        cls,
+        users: Sequence[IdColumn],
+        item: Coded,
+        frames: Sequence[FrameKeys],
+        n_keys: int,
+        n_items: int,
+    ) -> Excluded:
+        """Arrange the items of excluded rows by the list keys of both frames; `users` are the rows'
+        users."""
+        for columns in zip(*(keys for keys, _, _ in frames), users, strict=True):
+            check_kinds(columns)
+        known = []
+        tables = []
+        for keys, key_code, rows in frames:  # one row stands for each key
+            first = first_rows(key_code, n_keys)
+            known.append(np.flatnonzero(first >= 0))
+            first = first[known[-1]]
+            tables.append(at_heads(keys, first if rows is None else rows[first]))
+        heads = key_run_heads(users)
+        (*of_frames, code), n = encode_keys([*tables, at_heads(users, heads)])
+        user, place = (
+            np.full(n_keys, n, np.int64),
+            np.full(n, -1, np.int32),
+        )  # users that no list has are left out
+        for codes, coded in zip(known, of_frames, strict=True):
+            user[codes] = place[coded.all()] = coded.all()
+        blocks = list_blocks(code.mapped(place), heads, len(item), n, [item]).each(
+            lambda block: block
+        )
+        items = np.concatenate([block.columns[0] for block in blocks])
+        start = np.zeros(n + 1, np.int64)
+        length = np.zeros(n + 1, np.int64)
+        above = 0
+        for block in blocks:
+            start[block.code], length[block.code] = block.start[:-1] + above, np.diff(block.start)
+            above += len(block.columns[0])
+        return cls(items, start.take(user), length.take(user), n_items)
+
+    def n_distinct(self, inside: ndarray) -> ndarray:
+        """Return for each key the number of its different items that are `inside` (bool per item
+        code)."""
+        if not len(self.item):
+            return np.zeros(len(self.start), np.int64)
+        item = self.item.astype(np.int64)
+        edges = np.append(distinct(self.start[self.length > 0]), len(item))
+        sort_within(item, edges)
+        new = np.append(True, item[1:] != item[:-1])
+        new[edges[:-1]] = True
+        above = offsets(new & inside[item])
+        return above[self.start + self.length] - above[self.start]
+
+    def left_of(self, block: Block, key: ndarray) -> Block:
+        """Return the lists that are left of a block. `key` is the key code of each of its lists."""
+        item = block.columns[0]
+        start = block.start
+        begin = self.start.take(key)
+        length = self.length.take(key)
+        pairs = pair_within(
+            item, start[:-1], np.diff(start), self.item, begin, length, self.n_items
+        )
+        out = pairs.has_sought(len(item))
+        if not out.any():
+            return block
+        rows = np.flatnonzero(~out)
+        start = np.searchsorted(rows, start)
+        lists = np.flatnonzero(np.diff(start))
+        row = rows + block.row.start if isinstance(block.row, slice) else block.row.take(rows)
+        start = np.append(start[lists], len(rows))
+        return Block(block.code[lists], start, row, [values.take(rows) for values in block.columns])

@@ -22,7 +22,7 @@ from ..inputs.options import Options
 from ..inputs.sorting import distinct, offsets, rank_within, spans, stable_order
 from ..inputs.true_and_pred import ReadRows
 from .list_keys import Block, Blocks, list_blocks
-from .pairing import Pairs, pair_within
+from .pairing import Excluded, Pairs, pair_within
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,7 @@ def rank_true(
     items: IdCodes,
     options: Options,
     counts: dict[str, int],
+    excluded: Excluded | None,
 ) -> tuple[Ranked, ndarray]:
     """Return the lists of `true` by key, largest gain first, and the gains."""
     gain = table.number
@@ -154,12 +155,15 @@ def rank_true(
     blocks = list_blocks(key, heads, len(table), n_keys, [items.columns[0], *number])
 
     def rank(block: Block) -> tuple[Ranked, Pairs]:
-        lists = _rank_block(block, descending=True)
+        left = block if excluded is None else excluded.left_of(block, block.code)
+        lists = _rank_block(left, descending=True)
         return lists, repeats(lists, items.n)  # among equal gains the first row is kept
 
     found = blocks.each(rank)
     lists = joined([part for part, _ in found])
     above = 0
+    if excluded is not None:
+        counts["true_excluded"] = len(table) - len(lists.item)
     places = []
     for part, pairs in found:
         places.append(np.array([pairs.first, pairs.repeat]) + above)
@@ -169,8 +173,7 @@ def rank_true(
         counts["true_duplicates"] = len(repeat)
         refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
         if (name := options.propensity_col) is not None:
-            given = float_column(table.frame, name, table.role)
-            one, other = (given.take(table.frame_rows(lists.rows(at))) for at in (first, repeat))
+            one, other = (propensities(table, lists.rows(at), name) for at in (first, repeat))
             differ = np.flatnonzero(one != other)
             if len(differ):
                 row = lists.rows(repeat[differ[:1]])
@@ -210,6 +213,11 @@ def refuse_duplicates(table: ReadRows, rows: ndarray, n: int, options: Options) 
         count=n,
         examples=shown,
     )
+
+
+def propensities(table: ReadRows, rows: ndarray, name: str) -> ndarray:
+    """Return the propensities of some rows of `true`."""
+    return float_column(table.frame, name, table.role).take(table.frame_rows(rows))
 
 
 def refuse_ties(table: ReadRows, rows: ndarray, n: int, options: Options) -> None:

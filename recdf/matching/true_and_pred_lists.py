@@ -34,7 +34,7 @@ from ..inputs.sorting import distinct, offsets, place_in_run, run_of, spans
 from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank, read_weights
 from .hits import HitArrays, Hits
 from .list_keys import Block, Blocks, KeyColumns, split_codes
-from .pairing import Pairs
+from .pairing import Excluded, Pairs
 from .ranked import (
     Ranked,
     joined,
@@ -45,7 +45,8 @@ from .ranked import (
     settle_pairs,
     tied_rows,
 )
-from .side_tables.sides import Sides
+from .side_tables.catalogue import unique_rows
+from .side_tables.sides import CheckedSide
 
 # Columns of `true` that say what users did with an item.
 RESPONSES = ("clicks", "purchases")
@@ -101,17 +102,16 @@ class TrueLists:
         rows += rank - 1
         return Hits(HitArrays(key, rank, gain.take(rows), rank, rows, rows))
 
-    def all_rows(self) -> ndarray:
-        """Position in the frame of each row."""
-        return self.rows(np.arange(len(self.gain)))
+    def kept(self, keep: ndarray) -> tuple[TrueLists, ndarray, ndarray]:
+        """Keep the rows where `keep` is true.
 
-    def kept(self, keep: ndarray) -> tuple[TrueLists, ndarray]:
-        """Keep the rows where `keep` is true; also return for each old place the number of kept
-        rows before it."""
+        Also return the old place of each row that is kept, and for each old place the number of
+        kept rows before it.
+        """
         rows = np.flatnonzero(keep)
         to = offsets(keep)
         places = lambda at: self.rows(rows[at])  # noqa: E731
-        return TrueLists(to[self.start], self.gain[rows], self.item[rows], places), to
+        return TrueLists(to[self.start], self.gain[rows], self.item[rows], places), rows, to
 
 
 class _Block(NamedTuple):
@@ -158,11 +158,12 @@ class PredLists:
         gain: ndarray,
         size: tuple[int, int],
         options: Options,
+        excluded: Excluded | None,
         doubts: Mapping[OrderDoubt, str],
     ) -> None:
         """Rank the blocks of a table, and pair them with the lists of `true`, which have these
         gains. `size` is the number of keys, and that of values of `by`."""
-        self._table, self._blocks, self._items = table, blocks, items
+        self._table, self._blocks, self._items, self._excluded = table, blocks, items, excluded
         self._true, self._gain, self._options, self._size = true, gain, options, size
         self._doubts = doubts
         # Where the rows of each key stand in `true`.
@@ -196,6 +197,8 @@ class PredLists:
         return int(self.start[-1])
 
     def _ranked(self, block: Block) -> Ranked:
+        if self._excluded is not None:
+            block = self._excluded.left_of(block, split_codes(block.code, *self._size)[1])
         return rank_pred(self._table, block, self._items, self._options)
 
     def _paired(self, lists: Ranked) -> Pairs:
@@ -222,6 +225,8 @@ class PredLists:
         tied = tied_rows(ranked) if options.ties == "raise" else ranked.start[:0]
         repeated = pairs.repeat[: 5 * (options.duplicates == "raise")]
         lists, pairs, counts = settle_pairs(ranked, pairs, self._gain, options)
+        if self._excluded is not None:
+            counts["pred_excluded"] = len(block.columns[0]) - len(ranked.item)
         if len(tied):
             counts["tied"] = len(tied)
         arrays = {
@@ -305,8 +310,8 @@ class PredLists:
         return isinstance(self._lists.row, slice) and self._table.row is None
 
     def all_rows(self) -> ndarray:
-        """Position in the frame of the row at each place."""
-        return self._table.frame_rows(self._lists.all_rows())
+        """Row of the table at each place."""
+        return self._lists.all_rows()
 
     def rows(self, places: ndarray) -> ndarray:
         """Return the positions in the frame of the rows at some places."""
@@ -325,6 +330,14 @@ LOOKED_AT = 100
 
 # ------------------------------------------------------------------------------------------------
 # numbers besides gains
+
+
+class Rating(NamedTuple):
+    """Functions that read the ratings that users gave (per row of `true`) and those predicted (per
+    recommended row)."""
+
+    given: Callable[[], ndarray]
+    predicted: Callable[[], ndarray]
 
 
 class Values(NamedTuple):
@@ -351,7 +364,7 @@ class Values(NamedTuple):
         return self
 
 
-def responses_of(table: ReadRows, lists: TrueLists, name: str) -> ndarray | None:
+def responses_of(table: ReadRows, lists: Ranked, name: str) -> ndarray | None:
     """Return the clicks or purchases of each row of `true` from the column of this name; None
     without the column."""
     if name not in table.frame.columns:
@@ -360,22 +373,36 @@ def responses_of(table: ReadRows, lists: TrueLists, name: str) -> ndarray | None
     if len(found) and found.min() < 0:
         below = examples(found[found < 0])
         raise DataError(f"{table.role}[{name!r}] holds negative numbers ({below}); expected counts")
-    return found.take(lists.all_rows())
+    return found.take(table.frame_rows(lists.all_rows()))
 
 
-def item_values(table: ReadRows, lists: TrueLists | PredLists, sides: Sides, name: str) -> ndarray:
-    """Return the value of each row in the column `name`: of the frame itself where it has the
-    column, else of the catalogue."""
-    if name in table.frame.columns or not (
-        sides.has("items") and name in sides.items.frame.columns
-    ):
-        return read_values(table.frame, name, table.role).take(lists.all_rows())
-    row_of = sides.items.row_of
-    values: ndarray = np.append(read_values(sides.items.frame, name, "items"), np.nan)[row_of]
-    found = values[lists.item]
-    if n := len(distinct(lists.item[np.isnan(found)])):
-        raise DataError(f"items has no {name!r} for {n:,} items of {table.role}")
-    return found
+def item_values(
+    pred: tuple[ReadRows, PredLists],
+    true: tuple[ReadRows, Ranked],
+    catalogue: CheckedSide | None,
+    items: IdCodes,
+    options: Options,
+) -> Values | None:
+    """Return the values in `value_col`: from the frame itself where it has the column, else from
+    the catalogue."""
+    name = options.value_col
+    of_item = None
+    found = []
+    if name is None:
+        return None
+    if catalogue is not None and name in catalogue.frame.columns:
+        row_of = unique_rows(items.codes[2], items.n, "items")
+        of_item = np.append(read_values(catalogue.frame, name, "items"), np.nan)[row_of]
+    for table, lists in (pred, true):
+        if of_item is None or name in table.frame.columns:
+            values = read_values(table.frame, name, table.role)
+            values = values.take(table.frame_rows(lists.all_rows()))
+        else:
+            values = of_item[lists.item]
+            if n := len(distinct(lists.item[np.isnan(values)])):
+                raise DataError(f"items has no {name!r} for {n:,} items of {table.role}")
+        found.append(values)
+    return Values(found[0], found[1], (f"pred[{name!r}]", f"true[{name!r}]"))
 
 
 WEIGHT_PLACES = {

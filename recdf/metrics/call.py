@@ -153,7 +153,7 @@ def unknown_counts(matched: Matched, requests: Sequence[Request]) -> dict[str, i
     """Count rows or lists that a side table does not know, for all requests; each count is made
     once."""
     found: dict[str, int] = {}
-    for request, what, name in _looked_up(requests, matched.options.judged_only):
+    for request, what, name in _looked_up(requests, matched.judged_only):
         if name not in found:
             found[name] = int(np.count_nonzero(COUNTED[what].flags(matched, request.params)))
     return found

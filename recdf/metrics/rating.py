@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from ..errors import OptionError
 from ..inputs.sorting import exact_sums
 from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
@@ -45,8 +46,10 @@ def rated_rows(lists: Lists) -> Rated:
     """Return the rated recommendations of all lists."""
     matched = lists.matched
     judged = lists.judged
-    score = matched.scores()[judged.place]
-    rating = matched.ratings()[judged.true_place]
+    if matched.rating is None:
+        raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
+    score = matched.rating.predicted()[judged.place]
+    rating = matched.rating.given()[judged.true_place]
     some = ~np.isnan(score - rating)
     return Rated(judged.list[some], rating[some], score[some], judged.gain[some] > 0)
 

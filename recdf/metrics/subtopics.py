@@ -250,10 +250,13 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
         true_list=of_list,
         weight=None,
         first={},
+        n_excluded=None,
         cache={},
     )
     beside = TrueLists(start, gain, true.item[rows], lambda places: true.rows(rows[places]))
-    return AspectLists(of_pairs.beside(found, beside), owner, pairs[of_list] % aspects.n_aspects)
+    return AspectLists(
+        of_pairs.beside(found, beside, rows), owner, pairs[of_list] % aspects.n_aspects
+    )
 
 
 def aspect_weights(

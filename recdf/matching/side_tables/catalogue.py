@@ -464,12 +464,8 @@ class LogCodes:
     @cached_property
     def n_history(self) -> ndarray:
         """Distinct items in the history of each list's user."""
-        return self.n_inside(np.ones(self.n_items, bool))
-
-    def n_inside(self, inside: ndarray) -> ndarray:
-        """Distinct items of each list's user that are `inside` (bool per item code)."""
-        start, item, _ = self.pairs
-        return np.append(np.diff(offsets(inside[item])[start]), 0).take(self.list_user)
+        length = np.append(np.diff(self.pairs[0]), 0)
+        return length.take(self.list_user)
 
 
 @dataclass(frozen=True, eq=False)

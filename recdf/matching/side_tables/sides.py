@@ -247,9 +247,8 @@ class Sides:
         """
         self.checked, self.codes = checked, codes
         self.n_items, self.item_rank = items.n, items.rank
-        self.keys = keys
         self.users = {
-            name: self.match_users(name)
+            name: self._match_users(name, side.keys, side.table, keys)
             for name, side in checked.items()
             if name not in IN_LISTS and side.table is not None
         }
@@ -262,14 +261,15 @@ class Sides:
             self._made[name] = SIDE_TABLES[name].codes(self, name)
         return self._made[name]
 
-    def match_users(self, name: str) -> tuple[ndarray | None, ndarray | IdTypeError | None]:
+    def _match_users(
+        self, name: str, names: tuple[str, ...], table: ReadRows, keys: KeyColumns | None
+    ) -> tuple[ndarray | None, ndarray | IdTypeError | None]:
         """Return the user code of each row of a side table, and of each list (-1: not in the
         table).
 
         Both are None for a table without a user column.
         """
-        names, table, keys = self.checked[name].keys, self.checked[name].table, self.keys
-        if not names or table is None:
+        if not names:
             return None, None
         of_lists: ndarray | IdTypeError = np.empty(0, np.int64)
         if keys is not None:
@@ -310,8 +310,7 @@ class Sides:
 
 def log_codes(sides: Sides, name: str) -> LogCodes:
     """Return past interactions."""
-    item = sides.needed(name)
-    user, list_user = sides.users[name] if name in sides.users else sides.match_users(name)
+    item, (user, list_user) = sides.needed(name), sides.users[name]
     assert user is not None
     assert list_user is not None
     return LogCodes(user, item, list_user, sides.n_items, sides.item_rank)
@@ -514,7 +513,7 @@ class SideTableArguments(TypedDict, total=False):
             "ranked, as if they were not\n"
             '    given. `spec["counts"]` has their numbers.',
             check=checked_pairs,
-            codes=log_codes,
+            codes=marked_codes,
             flag="rows of user and item to leave out of --true and --pred, such as what users had "
             "before",
         ),
