@@ -39,6 +39,7 @@ from .run_records import (
 )
 
 MOST_APART = 3  # outlier nights that a verdict names, the latest
+MOST_SD = 1000  # where the other nights are alike, more standard deviations say nothing
 NEWEST_APART = 10  # standard deviations from which on the newest night of a metric is a finding
 RECENT_RUNS = 14  # a model, or a day of the week, that these have is expected in the next one
 DAYS_BACK = 100_000  # of since=; no calendar of pandas goes back further from any day
@@ -446,7 +447,7 @@ def _of_series(
         "could_see": back(seen_in_a_week(len(values), alpha) * series.sd),
         "alike": series.alike,
         "outliers": ", ".join(
-            f"{day:%Y-%m-%d} ({off:+.0f} sd)" for day, off in list(apart.items())[-MOST_APART:]
+            f"{day:%Y-%m-%d} ({_in_sd(off)})" for day, off in list(apart.items())[-MOST_APART:]
         ),
         "unlike": unlike,
         "better": None if of_data else better_of(nights["column"].iloc[0]),
@@ -500,3 +501,10 @@ def _words_of_unlike(nights: pd.DataFrame) -> str:
         days = first if first == last else f"{first} to {last}"
         words.append(f"{len(some)} night{'s' * (len(some) > 1)} ({days}) with {how}")
     return "; ".join(words)
+
+
+def _in_sd(off: float) -> str:
+    """Say how far off a night is."""
+    if abs(off) > MOST_SD:
+        return f"more than {MOST_SD} sd {'above' if off > 0 else 'below'}"
+    return f"{off:+.0f} sd"

@@ -232,6 +232,10 @@ def test_what_is_said_of_a_change(history):
         row = shown(history, np.where(night == len(x) - 1, value, x))
         assert (row["effect"], row["remarks"]) == (effect, "outlier_night")
     assert row["verdict"].startswith("newest night far off; outlier night ")
+    row = shown(history, np.where(night == 90, 9.0, 10.0) + 1e-6 * (x - 10), se=0.0)
+    assert row["verdict"].startswith(
+        "no change shown; outlier night 2026-04-01 (more than 1000 sd below)"
+    )
     row = shown(history, x[:20])
     assert (row["withheld"], row["verdict"]) == ("few_runs", "cannot tell: fewer than 22 nights")
 
