@@ -37,7 +37,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # files, which takes longer than writing them; processes that a test starts still do.
 os.fsync = lambda descriptor: None
 
-# Collecting tests makes objects that stay: the garbage collector looks for others less often.
+# The objects of collected tests stay. So the garbage collector looks for others less often.
 gc.set_threshold(100_000, 50, 100)
 
 IN_CI = bool(os.environ.get("CI"))
@@ -183,23 +183,14 @@ def pytest_configure(config):
     config.pluginmanager.register(ProcessorTime())
 
 
-def pytest_addoption(parser):
-    say = "of each test without a mark take so many cases: the others count as long"
-    parser.addoption("--cases", type=int, metavar="N", help=say)
-
-
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
+def pytest_collection_modifyitems(items):
     """Of the cases of a test that is marked `few(n)`, which try one rule on other values, the quick
-    suite takes n, evenly among all; the others carry the mark `long`. `--cases n` marks all
-    tests so."""
-    most = config.getoption("cases")
+    suite takes n, evenly among all; the others carry the mark `long`."""
     cases = {}
     for item in items:
-        few = item.get_closest_marker("few")
-        n = min((one for one in (few and few.args[0], most) if one), default=None)
-        if n and hasattr(item, "originalname") and not item.get_closest_marker("long"):
-            cases.setdefault((item.parent.nodeid, item.originalname, n), []).append(item)
+        if (mark := item.get_closest_marker("few")) and not item.get_closest_marker("long"):
+            cases.setdefault((item.parent.nodeid, item.originalname, mark.args[0]), []).append(item)
     for (_, _, n), some in cases.items():
         quick = {i * (len(some) - 1) // max(n - 1, 1) for i in range(n)}
         for i, item in enumerate(some):

@@ -325,10 +325,13 @@ def order_of_cells(cell: Codes, n_cells: int) -> Codes:
 
 
 def _squared(own: Floats) -> Floats:
-    """own · ownᵀ, where the first row is 1. NumPy's product of a matrix and itself takes twice as
-    long as that without this row; and OpenBLAS multiplies few columns at a time without copies of
-    them and in one thread. Threads of small products wait for each other, on a busy machine for
-    half a second."""
+    """own · ownᵀ, where the first row is 1.
+
+    NumPy has a routine for the product of a matrix and its own transpose, which takes twice as long
+    here. So one factor lacks the first row, whose products are sums that the other rows have. Few
+    columns are multiplied at a time, which OpenBLAS does in one thread: threads of small products
+    wait for each other, on a busy machine for half a second.
+    """
     n, length = own.shape
     step = max(1, sizes().product // n**2)
     n_runs = length // step

@@ -135,9 +135,8 @@ class InBuckets:
         outcomes = self.engine.collect(self.tables(self.engine.sent(AsCell(work)), OF_BUCKET))
         cells = outcomes["made"]
         order = np.argsort(outcomes["bucket"].to_numpy()).tolist()
-        found = [
-            pickle.loads(cells[i].as_buffer()) for i in order
-        ]  # without a copy of what is large
+        # Of buffers, since bytes would be one more copy of what may be large.
+        found = [pickle.loads(cells[i].as_buffer()) for i in order]
         for one in found:
             if isinstance(one, Failure):
                 raise told(one, self.n_buckets, "users")

@@ -303,7 +303,8 @@ def effect_over_time(
     Parameters
     ----------
     rows : DataFrame, frame of Spark or Dask, or path of parquet files
-        Events, or one row per user and day: `user_col`, `time_col` and metrics.
+        Events, or one row per user and day: `user_col`, `time_col` and metrics. Events of files and
+        engines are added up by user and day where they are, and only the sums come into memory.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
     control : label or None

@@ -148,8 +148,9 @@ def _days_of_users(
     require(given, role, [*keys, *labels, *as_columns(exposure_col)])
     used = {*keys, *labels, time_col, exposure_col}
     pairs = [*specs.values()]
+    as_they_are = rows.assign(**{_COUNT: 1})
     if rows.empty or used.intersection(*pairs):
-        return rows.assign(**{_COUNT: 1})
+        return as_they_are
     values = {name: metric_values(rows, "rows", name) for pair in pairs for name in pair if name}
     tables = [("rows", rows), ("assignment", given)][: 1 if assignment is None else 2]
     (user, *others), n = key_codes(tables, keys)
@@ -161,8 +162,8 @@ def _days_of_users(
     if exposure_col is not None and given[exposure_col].notna().any():
         known = np.flatnonzero(given[exposure_col].notna())
         of_exposures, exposed = comparable_times(given.iloc[known], role, exposure_col)
-        if of_rows != of_exposures:
-            return rows.assign(**{_COUNT: 1})  # which is refused later
+        if of_rows != of_exposures:  # which is refused when all rows are there
+            return as_they_are
         order = np.argsort(exposed, kind="stable")
         exposed = exposed[order]
         people, first = np.unique([user, *others][-1][known[order]], return_index=True)
@@ -182,7 +183,7 @@ def _days_of_users(
     apart.append(np.where(alone, np.arange(1, len(rows) + 1), 0))
     apart += map(np.isnan, values.values())
     for num, den in pairs:
-        if den is not None:  # less than 0 is refused later, and a null over 0 is not missing
+        if den is not None:  # one below 0 is refused later, and a null over 0 is not missing
             apart += [values[den] < 0, np.isnan(values[num]) & (values[den] == 0)]
     frame = pd.DataFrame(dict(enumerate(apart)))
     group = frame.groupby([*frame], sort=False).ngroup().to_numpy()
