@@ -232,7 +232,7 @@ def _single_changes(
     ours, theirs = ({**usual, **one.metrics[metric]} for one in (base, other))
     for name in sorted(usual):
         if ours[name] != theirs[name]:
-            metrics = {**base.metrics, metric: {**ours, name: theirs[name]}}
+            metrics = {**base.metrics, metric: {**base.metrics[metric], name: theirs[name]}}
             changes.append((f"{name}={theirs[name]}", {"metrics": metrics}))
     if base.undefined.get(metric) != other.undefined.get(metric):
         words = SKIPPED[other.undefined.get(metric)]

@@ -415,8 +415,9 @@ def columns_to_check(frames: Mapping[str, pd.DataFrame], options: Options) -> di
     of_pred = [*as_columns(options.by), order_source(frames["pred"], options)["column"]]
     more = {"true": of_true, "pred": of_pred, "log": []}
     return {
-        role: require(frame, role, [*dict.fromkeys(filter(None, [*options.pair, *more[role]]))])
+        role: require(frame, role, [one for one in dict.fromkeys(names) if one is not None])
         for role, frame in frames.items()
+        for names in [[*options.pair, *more[role]]]
     }
 
 

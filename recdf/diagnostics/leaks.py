@@ -125,9 +125,9 @@ class UserItemPairs:
     The code of an item is its place by popularity: the rows of train that are no leaks, since they
     stand in true too or are later than the cut-off. So the pairs of a user stand in that order.
     Users are those that `train` tells apart. `fair` is each pair of train that is no leak once, as
-    sorted numbers. `cold` tells which items were not known before: no row of train, or without
-    train of the log, has them, or the first row of the log, or without a log of train, is later
-    than the cut-off. `times` are those of each frame.
+    sorted numbers. `cold` tells which items were not known before: they have no row in train (in
+    the log, if there is no train), or their first row in the log (in train, if there is no log) is
+    later than the cut-off. `times` are those of each frame.
     """
 
     def __init__(self, frames: AuditFrames, lists: pd.DataFrame, asked: Question) -> None:

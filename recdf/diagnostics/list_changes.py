@@ -180,7 +180,7 @@ def diff(
     """
     k = check_k(k)
     keys = as_columns(user_col)
-    # Who names the column of items alone means that a frame holds recommendations.
+    # With item_col= and without pred=, the two frames are recommendations.
     is_pred = pred is None and item_col is not None
     results = [
         not (is_pred or (item_col or "item_id") in one.columns)

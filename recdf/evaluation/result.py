@@ -509,6 +509,11 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
     parts = {str(name): _evaluation(name, result) for name, result in results.items()}
     shared = {}
     for name, part in parts.items():
+        if model_col not in part.spec["by"] and model_col in {*part.per_user, *part.summary}:
+            raise OptionError(
+                f"⟦model_col={model_col!r}⟧ is another column of results[{name!r}]; name the "
+                "models otherwise"
+            )
         other = [one for one in part.spec["by"] if one != model_col]
         shared[name] = f"lists by {part.spec['user_col']}" + (f", by {other}" if other else "")
         shared[name] += f", weights {part.spec['weight']!r}" if "weight" in part.spec else ""

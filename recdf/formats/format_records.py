@@ -3,7 +3,7 @@
 Contract: a record says how a file is recognised, how it is read, and what its columns are called.
 The pages, the messages and the command follow from the records.
 
-A reader takes an `InputFile`, and yields its tables: one, or pieces of about so many bytes.
+A reader takes an `InputFile`, and yields one table or several.
 Ids are text where the format says so. In formats whose columns have no types (CSV), every column is
 text.
 """
@@ -42,7 +42,7 @@ TOO_LARGE = "is larger than any number that can be stored"
 class InputFile:
     """A file, or the folder of a table, with the fsspec file system of an address.
 
-    piece : the bytes that are read at a time; None if it is read as a whole.
+    piece : about how many bytes of a text are read at a time; None if it is read as a whole.
     """
 
     path: str

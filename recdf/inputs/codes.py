@@ -96,8 +96,9 @@ class IdCodes:
         itself."""
         return None if self.labels is None else self._rank
 
+    # It is stored when it is complete, since other threads may read it at any time.
     @cached_property
-    def _rank(self) -> ndarray:  # whole before another thread can read it
+    def _rank(self) -> ndarray:
         if isinstance(self.labels, pa.Array):
             # Arrow compares UTF-8 bytes, which is the order of code points.
             order = pc.sort_indices(self.labels).to_numpy()

@@ -347,12 +347,14 @@ def takes_options(
     """Let a function see its arguments as they are behind the door.
 
     A function of per-user tables or of logs takes from `options=` those of the arguments `names`
-    that are not given; `engines` says which columns of frames of Spark or Dask come into memory,
-    or that the function itself deals them, or only the `rows`, "by user"; without it such frames
-    are refused. A function
-    without `names` takes all shared options as `**options`, which its signature and help show.
-    There, `every_number` says that it looks at all columns of numbers, `more` are other arguments
-    that it takes so, with their types, and `texts` stand where its docstring has their names.
+    that are not given. `engines` says which columns of frames of Spark or Dask come into memory;
+    without it such frames are refused. With "by user" the function deals all tables itself, and
+    with "rows by user" it deals `rows`, while others come into memory with their ids.
+
+    A function without `names` takes all shared options as `**options`, which its signature and help
+    show. There, `every_number` says that it looks at all columns of numbers, `more` are other
+    arguments that it takes so, with their types, and `texts` stand where its docstring has their
+    names.
     """
 
     def taking(function: Function) -> Function:

@@ -158,12 +158,12 @@ def by_user(
     with_ids: bool = False,
     **tables: Any,
 ) -> list[Any]:
-    """Return what `work` makes of frames in memory, or of each bucket of the users of tables that
-    are elsewhere: of the columns of the key, of these columns, and of those that may be ids if they
-    are asked for."""
+    """Return what `work`, which takes the tables in their order, makes of frames in memory, or of
+    each bucket of the users of tables that are elsewhere: of the columns of the key, of these
+    columns, and of those that may be ids if they are asked for."""
     if any(map(is_elsewhere, tables.values())):
         return DEALERS[0](work, keys, columns, tables, with_ids)
-    return [work(**tables)]
+    return [work(*tables.values())]
 
 
 def plain_table(table: Table) -> Table:

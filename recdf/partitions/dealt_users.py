@@ -571,7 +571,7 @@ class LogOfFiles(LogInParts):
         with ExitStack() as stack:
             memory = np.inf if one else 0
             engine = stack.enter_context(
-                files_engine(self.sources, "impressions_parquet", memory, self.folder)
+                files_engine(self.sources, "impressions_parquet", memory, self.folder, shown=False)
             )
             writers = {
                 name: stack.enter_context(pq.ParquetWriter(self.folder / f"{name}.parquet", kinds))

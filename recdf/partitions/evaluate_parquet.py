@@ -177,7 +177,9 @@ class StoredEvaluation(Evaluation):
             return work(source.as_pandas(rows["per_user"]))
 
         sources = {"per_user": source}
-        with files_engine(sources, "the rows", sizes().kept_share * self._limit) as engine:
+        with files_engine(
+            sources, "the rows", sizes().kept_share * self._limit, shown=False
+        ) as engine:
             return InBuckets(engine, sources, packings).made(on_rows)[0]
 
     def _compared_rows(self, unused: str | None) -> Any:

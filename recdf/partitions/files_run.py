@@ -296,10 +296,11 @@ def files_engine(
     memory: float,
     folder: Path | None = None,
     at_once: int = 1,
+    shown: bool | None = None,
 ) -> Iterator[FilesEngine]:
-    """Return an engine that deals the rows of files by user; so many bytes of them may wait in
-    memory."""
-    with Progress(sum(one.n_rows for one in sources.values()), what) as progress:
+    """Return an engine that deals the rows of files by their keys. So many bytes of `memory` may
+    wait for their bucket, and others wait in a file in the `folder`."""
+    with Progress(sum(one.n_rows for one in sources.values()), what, shown) as progress:
         batch_rows = dict.fromkeys(sources, BATCH_ROWS)
         engine = FilesEngine(folder, batch_rows, Memory(memory), at_once, progress)
         with closing(engine):

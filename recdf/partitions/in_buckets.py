@@ -124,7 +124,7 @@ class InBuckets:
 
     def tables(self, work: Any, schema: Schema) -> Any:
         """Return a lazy frame of the rows that the work makes of the number and the rows of each
-        bucket. What it holds may have been `sent`."""
+        bucket. It may be what `sent` of the engine returned."""
         on_rows = OnBucketRows(work, self.schemas, self.in_memory)
         packed = list(self.packed.values())
         return self.engine.meet(packed, self.n_buckets, on_rows, schema, self.every)

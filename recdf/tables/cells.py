@@ -394,10 +394,10 @@ def columns_before(table: Iterable[Any], name: str) -> list[Any]:
 
 
 def beside_columns(frame: pd.DataFrame, columns: Any) -> pd.DataFrame:
-    """Return a frame with further columns of its rows, in their order. All are made at once, since
-    pandas warns of a column that is added to more than a hundred."""
+    """Return a frame with further columns of its rows, in their order. No two columns share a name.
+    All are made at once, since pandas warns of a column that is added to more than a hundred."""
     every = {name: getattr(one, "array", one) for name, one in [*frame.items(), *columns.items()]}
-    joined = pd.DataFrame(every, index=frame.index, copy=False)
+    joined = pd.DataFrame(every, index=frame.index)
     joined.attrs = frame.attrs
     return joined
 

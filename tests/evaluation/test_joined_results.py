@@ -115,3 +115,10 @@ def test_the_column_of_the_model_is_named_by_a_text(name):
     one = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "recall@1")
     with pytest.raises(rd.OptionError, match=r"^model_col=.*; expected the name of a column"):
         rd.join_results({"a": one, "b": one}, model_col=name)
+
+
+@pytest.mark.parametrize("taken", ["user_id", "ndcg@10", "metric", "n_true"])
+def test_the_column_of_models_takes_no_other_place(taken):
+    one = rd.evaluate(SHOP.true, SHOP.pred.query("model == 'knn'"), "ndcg@10")
+    with pytest.raises(rd.OptionError, match=f"model_col='{taken}' is another column of results"):
+        rd.join_results({"a": one, "b": one}, model_col=taken)

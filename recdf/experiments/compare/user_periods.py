@@ -48,7 +48,7 @@ AbsentUsers = Literal["zero", "drop"]
 
 class People(NamedTuple):
     """The users, a row of `frame` each; `of_row` is the user of every row, −1 of one that does not
-    count, and `counts` how many rows it stands for.
+    count, and `counts` how many rows every row stands for.
 
     Times are instants; `zone` is the time zone of the days.
     """
@@ -89,7 +89,7 @@ class Periods(NamedTuple):
     stop: Codes
 
 
-# How many rows one of them stands for, where they were added up by user and day.
+# The column with the number of rows that were added up to one.
 _COUNT = "\1rows"
 
 
@@ -109,14 +109,9 @@ def rows_in_memory(
         columns = [name for pair in pairs for name in as_columns(pair)]
         columns += [*labels, *times]
         tables = {"rows": rows} if assignment is None else {"rows": rows, "assignment": assignment}
-        given: dict[str, Any] = {
-            "metrics": metrics,
-            "keys": keys,
-            "labels": labels,
-            "times": times,
-            "kind": kind,
-        }
-        work = partial(_days_of_users, **given)
+        work = partial(
+            _days_of_users, metrics=metrics, keys=keys, labels=labels, times=times, kind=kind
+        )
         rows = pd.concat(by_user(work, keys, columns, with_ids=True, **tables), ignore_index=True)
     rows = named_frame("rows", rows)
     if _COUNT not in rows:
