@@ -452,19 +452,26 @@ def try_roles(seed, rng, folder):
     if close:
         return fault, kind, badge, lines
     if judged:
-        assert f"sales, B: {shown}, guardrail" in lines["Which"], (shown, lines["Which"])
+        assert f"sales, B: {shown}, guardrail" in _without_bounds(lines["Which"], shown)
         harm = shown.startswith("harmed") or clicks == "worse"
         assert lines["So"].startswith("Do not ship") == (kind in ("worse", "error"))
         assert not harm or kind in ("worse", "error"), (kind, badge)
         return fault, kind, badge, lines
     assert badge == wanted, (badge, wanted, shown, clicks)
-    assert f"sales: {shown} (" in lines["Which"], (shown, lines["Which"])
+    assert f"sales: {shown} (" in _without_bounds(lines["Which"], shown)
     so = {"ship": "Ship B .", "do not ship": "Do not ship B ."}
     assert lines["So"] == so.get(wanted, "Keep the experiment running: do not ship B yet.")
     assert near(numbers(lines["By how much"])[0], change) or held["clicks"]
     told = "Worse: B against A on sales: worse" in lines["For whom worse"]
     assert told == (sales < 0 and p_loss <= 0.05 and not held["sales"])
     return fault, kind, badge, lines
+
+
+def _without_bounds(line, shown):
+    """The line without what sales, which have no bounds, would need to turn what it shows."""
+    short, n = re.subn(r", unless 3 in [\d,]+ users have [−\d.,]+ or (less|more)", "", line)
+    assert n == (shown != "not shown safe")
+    return short
 
 
 def try_interleaving(seed, rng, folder):

@@ -1,6 +1,8 @@
 """Roles of metrics and the decision: against statsmodels with a shifted null, by hand, and by
 simulation."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -106,7 +108,7 @@ def test_the_arms_are_those_of_the_estimate(options):
 
 
 @pytest.mark.parametrize(
-    ("effect", "n", "word"),
+    ("effect", "n", "words"),
     [
         (0, 8000, "safe"),
         (-1, 8000, "harmed beyond the margin"),
@@ -115,11 +117,46 @@ def test_the_arms_are_those_of_the_estimate(options):
         (-0.5, 1000, "not shown safe"),
     ],
 )
-def test_the_four_words_of_a_guardrail(effect, n, word):
-    assert (
-        one(compared(experiment(n, 1, spend=effect), "spend"), ("guardrail", "-5%"))["verdict"]
-        == word
-    )
+def test_the_four_words_of_a_guardrail(effect, n, words):
+    table = compared(experiment(n, 1, spend=effect), "spend")
+    row = one(table, ("guardrail", "-5%"))
+    # K more users of the treatment at the value that is said take its mean to the margin.
+    claim, mean = (table[f"mean_{side}"].iloc[0] for side in ("control", "treatment"))
+    claim *= 0.95
+    value = claim + n / 2 * (claim - mean) / np.log(20)
+    first, *rest = row["verdict"].split(", unless ")
+    assert first == words
+    assert bool(rest) == ("no_bound" in row["remarks"]) == (words != "not shown safe")
+    for text in rest:
+        said = re.fullmatch(r"3 in ([\d,]+) users have ([−\d.,]+) or (less|more)", text)
+        number = float(said[2].replace("−", "-").replace(",", ""))
+        assert (int(said[1].replace(",", "")), number) == (n // 2, pytest.approx(value, rel=5e-3))
+        assert said[3] == ("less" if mean > claim else "more")
+
+
+@pytest.mark.parametrize("margin", [-0.009, "-1%"])
+def test_a_guardrail_that_three_unseen_users_would_turn_is_not_safe(margin):
+    users = experiment(200, 4, x=0)  # near .9, without anybody who loses all
+    table = compared(users.assign(**{"ndcg@10": 0.9 + (users["x"] - 10) * 0.003}), "ndcg@10")
+    assert table["withheld"].iloc[0] == ""
+    row = one(table, ("guardrail", margin))
+    assert row["p_safe"] < 0.001
+    # So many zeros beside the 100 users take their mean down to the margin.
+    means = table[["mean_treatment", "mean_control"]].iloc[0]
+    claim = means.iloc[1] * 0.99 if margin == "-1%" else means.iloc[1] - 0.009
+    by = 100 * means.iloc[0] / claim - 100
+    assert row["effect"] == "not_safe"
+    assert row["note"] == f"check: {by:.2g} users who lose all would turn it"
+    wide = one(table, ("guardrail", -0.1))
+    assert (wide["effect"], wide["verdict"], wide["note"]) == ("safe", "safe", "")
+
+
+def test_the_values_of_shares_tell_their_bounds():
+    users = experiment(400).assign(failed=lambda f: (f.index < 16) * 1.0)
+    row = one(compared(users, "failed", smaller_is_better="failed"), ("guardrail", 0.1))
+    assert row["verdict"] == "safe"
+    table = compared(users, "failed", smaller_is_better="failed", test="proportion")
+    assert one(table, ("guardrail", 0.1))["verdict"] == "safe"
 
 
 def many(n, runs, effect, seed=0):
@@ -131,11 +168,8 @@ def many(n, runs, effect, seed=0):
 def test_a_guardrail_is_wrongly_safe_in_five_of_a_hundred_at_its_margin():
     runs = [f"m{i}" for i in range(400)]
     table = compared(many(300, 400, -0.5), runs, correction="none")  # exactly the margin
-    found = EX.role_verdicts(table, dict.fromkeys(runs, ("guardrail", "-5%")))["verdict"]
-    for wrong in (
-        found.isin(["safe", "worse, within the margin"]),
-        found == "harmed beyond the margin",
-    ):
+    found = EX.role_verdicts(table, dict.fromkeys(runs, ("guardrail", "-5%")))["effect"]
+    for wrong in (found.isin(["safe", "within_margin"]), found == "harmed"):
         assert stats.binomtest(int(wrong.sum()), 400, 0.05).pvalue > 0.01
 
 
@@ -163,7 +197,7 @@ def test_a_decision_follows_from_success_and_guardrails(effects, decided):
 def test_harms_come_first_and_a_diagnostic_is_named():
     row = decision(experiment(8000, ctr=0.5, spend=-1, load=-2))
     assert [text.split(" (")[0] for text in row["reasons"].split("; ")] == [
-        "spend: harmed beyond the margin",
+        "spend: harmed beyond the margin, unless 3 in 4,000 users have 753 or more",
         "load: worse",
         "ctr: better",
     ]
@@ -255,7 +289,7 @@ def test_a_sequential_table_is_judged_by_its_own_interval():
         table.loc[1, ["rel_ci_low", "rel_ci_high"]]
     )
     assert np.isnan(row["p_safe"])
-    assert row["verdict"] == ("safe" if table["rel_ci_low"].iloc[1] > -0.05 else "not shown safe")
+    assert row["effect"] == ("safe" if table["rel_ci_low"].iloc[1] > -0.05 else "not_safe")
 
 
 @pytest.mark.long

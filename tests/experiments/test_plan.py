@@ -87,8 +87,8 @@ def test_a_planned_guardrail_is_shown_safe_as_often_as_planned():
         correction="none",
         details=True,
     )
-    found = EX.role_verdicts(table, dict.fromkeys(metrics, ("guardrail", "-5%")))["verdict"]
-    safe = int(found.isin(["safe", "worse, within the margin"]).sum())
+    found = EX.role_verdicts(table, dict.fromkeys(metrics, ("guardrail", "-5%")))["effect"]
+    safe = int(found.isin(["safe", "within_margin"]).sum())
     assert stats.binomtest(safe, runs, 0.8).pvalue > 0.005
 
 

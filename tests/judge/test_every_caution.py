@@ -463,6 +463,12 @@ def of_levels(code):
     return EXPERIMENTS.find_srm(data, "day", expected=EQUAL)
 
 
+def of_roles(code):
+    """A guardrail of a metric without bounds."""
+    table = rd.compare_variants(users(), "y", control="A", expected=EQUAL, details=True)
+    return EXPERIMENTS.role_verdicts(table, {"y": ("guardrail", "-20%")})
+
+
 def of_intervals(code):
     frame = pd.DataFrame({"user_id": range(40), "c": 0.1, "one": [1.0, *[np.nan] * 39]})
     return EXPERIMENTS.bootstrap_ci(frame, ["c", "one"]).assign(withheld="", verdict="")
@@ -492,7 +498,9 @@ PREPERIOD = (
     "covariate_after covariate_differs covariate_not_timed unequal_covariate_missing no_covariate"
 )
 WORTH = "strata_moved strata_differ_in_worth"
+MARGIN = {"no_bound": "it is about the margin of a guardrail (role_verdicts)"}
 NOT_MODELS = {
+    **MARGIN,
     PAIRS: "two models have lists of the same users, and arms have other users",
     "unbalanced_teams": "teams share a list only where two rankings are mixed",
     GIVEN: "a report alone is given a comparison beside a result",
@@ -503,6 +511,7 @@ NOT_MODELS = {
     "too_few_units": "the interval is of one sample, and arms have too_few_users",
 }
 NOT_ARMS = {
+    **MARGIN,
     ARMS: "all models have the same users, whom nobody assigned",
     STEPS: "means are compared, and no quantiles",
     SUMS: "the rows of users are at hand",
@@ -680,6 +689,14 @@ FUNCTIONS = {
     ),
     "History.changes": (of_history, NIGHTS, {without(" ".join(CAUTIONS), NIGHTS): ONE_KIND}),
     "proxy_metrics": (of_experiments, PAST, {without(" ".join(CAUTIONS), PAST): ONE_KIND}),
+    "role_verdicts": (
+        of_roles,
+        "no_bound",
+        {
+            without(" ".join(CAUTIONS), "no_bound unseen_units"): "they are those of its table",
+            "unseen_units": "tests/experiments/test_decide_experiment.py has one in its note",
+        },
+    ),
     "find_srm": (
         of_levels,
         "sample_ratio not_tested",

@@ -32,9 +32,11 @@ from ...judge.verdict import (
     warnings_of,
     with_known_codes,
 )
+from ...metrics.strings import direction_of
 from ...stats.arms import Arm, effect, fieller
 from ...stats.many_tests import adjust
 from ...stats.student import t_quantile
+from ...stats.turned import missing_by_chance, turned_by, turning_value
 from ...tables.cells import amount, columns_before, estimated, is_one_sided, p_value
 from ..samples import subset
 
@@ -43,6 +45,7 @@ from ..samples import subset
 
 # More users than planned by this share are an experiment that ran on.
 RAN_ON = 0.1
+_ROUNDING = 1e-9  # relative rounding error of a variance
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,7 @@ _MORE_NUMBERS = [
     "rel_diff",
     "rel_ci_low",
     "rel_ci_high",
+    "variance_reduction",
 ]
 _DETAILS = [*_MORE_NUMBERS, "reject", "confidence", "method", "better"]
 
@@ -245,7 +249,11 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         Verdict of a guardrail, first rule that holds: "not shown safe" where the table withholds
         its verdict · "harmed beyond the margin" (p_harmed ≤ alpha) · "worse, within the margin"
         (p_safe ≤ alpha, and the table shows a loss) · "safe" (p_safe ≤ alpha) · "not shown safe".
-        Other metrics have the verdict of the table.
+        It is also "not shown safe" where fewer than three more users of the treatment, at a bound
+        of the metric, would take its mean to the margin: so few may be missing by chance. Bounds
+        are those of the metrics of recdf, and 0 and 1 where all values are. The verdict of another
+        metric says which values of three users would do it. Other metrics have the verdict of the
+        table.
 
     Raises
     ------
@@ -268,16 +276,16 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     ...     {
     ...         "user_id": range(2000),
     ...         "variant": ["A", "B"] * 1000,
-    ...         "spend": draw.normal(10, 2, 2000),
+    ...         "revenue": draw.normal(10, 2, 2000),
     ...     }
     ... )
     >>> table = rd.compare_variants(
-    ...     users, "spend", control="A", expected={"A": 1, "B": 1}, details=True
+    ...     users, "revenue", control="A", expected={"A": 1, "B": 1}, details=True
     ... )
-    >>> judged = rd.experiments.role_verdicts(table, {"spend": ("guardrail", "-2%")})
+    >>> judged = rd.experiments.role_verdicts(table, {"revenue": ("guardrail", "-2%")})
     >>> judged[["metric", "margin", "change", "change_low", "verdict"]].round(3)
-      metric margin  change  change_low verdict
-    0  spend    −2%   0.002      -0.012    safe
+        metric margin  change  change_low verdict
+    0  revenue    −2%   0.002      -0.012    safe
     """
     named = _read_roles(table, roles)
     table = with_known_codes(table, "table")
@@ -312,12 +320,14 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
             "verdict": "",
             "note": "",
         }
+        beside: list[str] = []
         if budget is not None:
             found |= _guardrail(row, budget)
+            beside = _unseen(found, row, budget)
         elif row["effect"] == "better" and p_of_row > 1 - row["confidence"]:
             note = f"better alone, not among all success metrics: p {p_value(p_of_row)}"
             found |= {"effect": "none", "note": note}
-        found["verdict"] = sentence("role", found["effect"], found["withheld"], row=row)
+        found["verdict"] = sentence("role", found["effect"], found["withheld"], beside, row)
         rows.append(found)
     return pd.DataFrame(rows)
 
@@ -374,19 +384,19 @@ def decide_experiment(
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"user_id": range(400), "variant": ["A", "B"] * 200})
     >>> users["ctr"] = [1, 2, 3, 4, 2, 5, 3, 4] * 50
-    >>> users["spend"] = [9, 9, 11, 11, 10, 10, 9, 9] * 50
+    >>> users["revenue"] = [9, 9, 11, 11, 10, 10, 9, 9] * 50
     >>> table = rd.compare_variants(
-    ...     users, ["ctr", "spend"], control="A", expected={"A": 1, "B": 1}, details=True
+    ...     users, ["ctr", "revenue"], control="A", expected={"A": 1, "B": 1}, details=True
     ... )
     >>> decided = rd.experiments.decide_experiment(
-    ...     table, roles={"ctr": "success", "spend": ("guardrail", "-2%")}
+    ...     table, roles={"ctr": "success", "revenue": ("guardrail", "-2%")}
     ... )
     >>> decided[["treatment", "decision"]]
       treatment decision
     0         B     ship
     >>> print(decided["reasons"].iloc[0].replace("; ", "\\n"))
     ctr: better (+1.50 [+1.28, +1.72], p <0.001)
-    spend: safe (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
+    revenue: safe (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
     """
     judged = role_verdicts(table, roles)
     if "success" not in set(judged["role"]):
@@ -530,6 +540,46 @@ def _guardrail(row: AnyRow, budget: Budget) -> Row:
         "effect": shown,
         "note": note,
     }
+
+
+def _unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
+    """Take back what is said of a guardrail if a few unseen users at a bound of the metric would
+    turn it. Return a remark where no bound is known, and give `row` its numbers."""
+    if found["effect"] == NOT_SAFE or row["method"].startswith("quantile"):
+        return []
+    adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
+    control, mean = (row[f"mean_{side}{adjusted}"] for side in ("control", "treatment"))
+    claim = control * (1 + budget.allowed) if budget.relative else control + budget.allowed
+    known = direction_of(row["metric"])
+    bounds = (0.0, 1.0) if _is_share(row) else known.bounds if known else (None, None)
+    low, high = (math.nan if one is None else one for one in bounds)
+    n = row["n_treatment"]
+    alpha = 1 - row["confidence"]
+    row |= {
+        "turned_by": float(turned_by(mean, n, low, high, claim)),
+        "turned_to": "gain" if found["effect"] == HARMED else "lose",
+        "unseen": missing_by_chance(alpha),
+        "turning_value": turning_value(mean, n, claim, alpha),
+        "beyond": "less" if mean > claim else "more",
+    }
+    if math.isnan(row["turned_by"]):
+        found["remarks"] = by_rank([*codes_of(row["remarks"]), "no_bound"])
+        return ["no_bound"]
+    if row["turned_by"] < row["unseen"]:
+        found |= {"effect": NOT_SAFE, "note": sentence("role", "", "unseen_units", row=row)}
+    return []
+
+
+def _is_share(row: AnyRow) -> bool:
+    """Tell whether all values of a metric are 0 or 1: then m(1 − m)/(n − 1) is the variance of the
+    mean m of an arm."""
+    sides = ("control", "treatment")
+    shares = sum(
+        row[f"mean_{side}"] * (1 - row[f"mean_{side}"]) / (row[f"n_{side}"] - 1) for side in sides
+    )
+    var = row["se_control"] ** 2 + row["se_treatment"] ** 2
+    left = 1 - np.nan_to_num(row["variance_reduction"])
+    return row["method"] == "proportion" or math.isclose(var, left * shares, rel_tol=_ROUNDING)
 
 
 def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:

@@ -476,6 +476,13 @@ _ALL = (
         fires=lambda turning_value, unseen, n_users: turning_value.notna(),
     ),
     Caution(
+        "no_bound",
+        "the metric has no bound, and the verdict says which values of three more users of the "
+        "treatment would turn it",
+        adds=", unless {unseen:1} in {n_treatment:,} users have {turning_value:3} or {beyond}",
+        warns=False,
+    ),
+    Caution(
         "missing_lists",
         "a model has no recommendations for some lists of the other, where it counts as 0",
         adds=", but {both} where both have lists",
