@@ -45,7 +45,6 @@ from ..samples import subset
 
 # More users than planned by this share are an experiment that ran on.
 RAN_ON = 0.1
-_ROUNDING = 1e-9  # relative rounding error of a variance
 
 
 @dataclass(frozen=True)
@@ -579,7 +578,7 @@ def _is_share(row: AnyRow) -> bool:
     )
     var = row["se_control"] ** 2 + row["se_treatment"] ** 2
     left = 1 - np.nan_to_num(row["variance_reduction"])
-    return row["method"] == "proportion" or math.isclose(var, left * shares, rel_tol=_ROUNDING)
+    return row["method"] == "proportion" or math.isclose(var, left * shares)
 
 
 def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:
