@@ -25,14 +25,16 @@ from ..stats.numbers import Floats
 
 # Bits of a slice, rows of a block, and rows that a thread takes at a time.
 _BITS, _BLOCK_ROWS, _PIECE = 19, 2**15, 2**19
-# Two slices tell values to 4·10⁻¹² of their range. Fewer rows than this are told to the last bit.
-_THREE_SLICES = 2**17
+# Two slices tell values to 4·10⁻¹² of their range. Fewer rows than this are told to the last bit,
+# and so are those of a ratio that varies by less than so many steps.
+_THREE_SLICES, _COARSE = 2**17, 2.0**17
 # Sums are kept as hi · 2^27 + lo.
 _LOW = 27
 # More cells than this are summed after a sort, and not one after the other.
 _FEW_CELLS = 8
-# Squares below this share of the products that they are the difference of are computed exactly.
-_LOST = 1e-6
+# Squares and differences of ratios below this share of what they are the difference of are computed
+# exactly.
+LOST = 1e-6
 
 
 class RowsNeeded(Exception):
@@ -172,6 +174,15 @@ class Aggregates:
         found = self._apart.astype(np.float64) / np.maximum(self.n, 1)[:, None, None]
         return np.asarray(found * self._steps * self._steps[:, None])
 
+    def ratios(self, num: int, den: int) -> Any:
+        """Σ x/Σ y of two columns in each cell as fractions; 0 where Σ y is 0."""
+        n, *sums = (self.sums[:, 0, at] for at in (0, 1 + num, 1 + den))
+        base, step = (
+            [Fraction(float(one[j])) for j in (num, den)] for one in (self.grid.base, self._steps)
+        )
+        above, below = (n * b + s * x for b, s, x in zip(base, step, sums, strict=True))
+        return np.array([x / y if y else y for x, y in zip(above, below, strict=True)])
+
     def exact_central(self, cells: Codes, columns: list[int]) -> tuple[Any, Floats]:
         """Σ(x − mean x)(y − mean y) of some columns within some cells as fractions, in steps of
         each column; and these steps."""
@@ -183,10 +194,17 @@ class Aggregates:
         """Σ z² of z = Σ f·(x − mean x) in each cell; `form` is (cells, columns)."""
         found: Floats = np.einsum("ci,cij,cj->c", form, self.central, form)
         parts = np.einsum("ci,cii,ci->c", form, self.central, form)
-        for c in (found <= _LOST * parts).nonzero()[0]:
+        for c in (found <= LOST * parts).nonzero()[0]:
             steps = np.array([Fraction(float(one)) for one in form[c] * self._steps])
             found[c] = float(steps @ (self._apart[c] @ steps)) / max(self.n[c], 1)
         return found
+
+    def too_coarse(self, form: Floats) -> bool:
+        """Whether z = Σ f·(x − mean x) varies too little for two slices of the columns, and yet
+        varies."""
+        spread = np.sqrt(self.squares(form).sum() / max(self.n.sum(), 1))
+        least = _COARSE * (np.abs(form) @ self._steps).max()
+        return self.grid.slices < 3 and bool(0 < spread < least)
 
     def only_0_and_1(self, column: int) -> bool:
         """Whether all values are 0 or 1: none is outside, and they are like these."""
@@ -268,7 +286,7 @@ class KnownMoments:
         """Σ z² of z = Σ f·(x − mean x) in each cell; 0 where only rounding error is left of it."""
         found: Floats = np.einsum("ci,cij,cj->c", form, self.central, form)
         parts = np.einsum("ci,cii,ci->c", form, self.central, form)
-        return np.where(found <= _LOST**2 * parts, 0.0, found)
+        return np.where(found <= LOST**2 * parts, 0.0, found)
 
     def largest(self, column: int) -> float:
         """The largest absolute value; infinite where the squares of values overflow."""

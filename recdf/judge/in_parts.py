@@ -22,7 +22,7 @@ from ..stats.numbers import Floats
 from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, order_of_cells, products_of
 from .effects.fits import Fit
 from .effects.means import slopes
-from .effects.units import Cubes, FarRows, Linear, Units, UnitValues
+from .effects.units import Cubes, FarRows, Linear, Units, UnitValues, with_digits
 
 # The farthest units of each cell that are kept. When more than `_WAITING` have gathered, they are
 # cut back to these. If more than `_MOST` are left because all are equally far, the rows are needed.
@@ -504,7 +504,9 @@ class SummedUsers:
         ):
             raise RowsNeeded
         grid = Grid.of(low, high, parts.n)
-        first = Aggregates.of(sample, np.zeros(parts.sample.num_rows, np.int64), 1, known, grid)
+        one_cell = np.zeros(parts.sample.num_rows, np.int64)
+        ratios = [metric for metric, _ in metrics]
+        first = with_digits(ratios, sample, one_cell, 1, known, grid)
         ways = [FarForm.of(*one, first) for one in metrics]
         way_of = {}
         for pair, of_cells in (known_forms or {}).items():
@@ -521,9 +523,8 @@ class SummedUsers:
         cubed = {i: one.columns for i, one in enumerate(ways) if uneven}
         cubed |= {-1: past} if uneven or (past and len(labels) > 1) else {}
         middles = [(at, fill[at]) for at in cubed.values()]
-        ratios = [metric for metric, _ in metrics]
         fill = np.clip(fill, low, high)
-        summing = Summing(columns, ratios, labels, user, known, fill, grid, ways, middles)
+        summing = Summing(columns, ratios, labels, user, known, fill, first.grid, ways, middles)
         summing = summing.knowing(parts.sample)
         found = parts.run(summing, [*dict.fromkeys([*labels, *columns, *filter(None, [user])])])
         if any(one is None for one in found):

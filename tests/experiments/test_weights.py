@@ -1,6 +1,7 @@
 """Weighted comparisons, against statsmodels, brute force, and the same sums written out."""
 
 import itertools
+import math
 
 import numpy as np
 import pandas as pd
@@ -231,3 +232,49 @@ def test_proportions_take_no_weights():
         rd.compare_variants(
             users(), "b", control="A", weight_col="w", test="proportion", details=True
         )
+
+
+def values_at_1e12(n):
+    """Users whose values vary by 1 around 1e12, and the exact weighted means less 1e12."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"user_id": range(n), "variant": np.repeat(["A", "B"], n // 2)})
+    frame["w"] = rng.choice([0.5, 1 / 3, 1.0, 2.0, 3.0, 1.7], n)
+    above = np.rint(rng.normal(size=n) * 2**12) / 2**12  # adding 1e12 loses no digit of it
+    parts = [slice(0, n // 2), slice(n // 2, n)]
+    means = [math.fsum(frame["w"][at] * above[at]) / math.fsum(frame["w"][at]) for at in parts]
+    return frame.assign(m=above + 1e12, m_less=above), means[1] - means[0]
+
+
+@pytest.mark.parametrize("n", [20_000, 2**17])  # more users are told on a coarser grid
+def test_weights_of_large_values_keep_the_digits_of_their_difference(tmp_path, n):
+    frame, expected = values_at_1e12(n)
+    frame.to_parquet(tmp_path / "users.parquet", row_group_size=n // 4)
+    given = {"control": "A", "weight_col": "w", "details": True}
+    small = rd.compare_variants(frame, "m_less", **given).iloc[0]
+    for users in (frame, tmp_path / "users.parquet"):
+        row = rd.compare_variants(users, "m", **given).iloc[0]
+        # Each product of a value and its weight is rounded to 2e-4.
+        assert abs(row["diff"] - expected) < 3e-4 * row["se"]
+        assert row["se"] == pytest.approx(small["se"], rel=1e-4)
+        assert row["p_value"] == pytest.approx(small["p_value"], abs=3e-4)
+
+
+@pytest.mark.parametrize("options", [{"strata": "week"}, {"covariates": "before"}])
+def test_an_adjusted_mean_of_large_values_keeps_the_digits_of_its_difference(options):
+    frame, _ = values_at_1e12(400)
+    frame["week"] = frame["user_id"] % 3
+    frame["before"] = np.random.default_rng(2).normal(size=400)
+    given = {"control": "A", "details": True, **options}
+    small, large = (rd.compare_variants(frame, one, **given).iloc[0] for one in ("m_less", "m"))
+    for name in ("diff", "se", "p_value"):
+        assert large[name] == pytest.approx(small[name], rel=1e-9), name
+
+
+def test_means_of_clusters_of_large_values_keep_the_digits_of_their_difference():
+    frame, _ = values_at_1e12(20_000)
+    frame["team"] = frame["user_id"] // 7
+    frame["variant"] = np.where(frame["team"] % 2, "A", "B")
+    given = {"control": "A", "details": True, "cluster": "team"}
+    small, large = (rd.compare_variants(frame, one, **given).iloc[0] for one in ("m_less", "m"))
+    # Each sum of a cluster is rounded to 1e-3.
+    assert abs(large["diff"] - small["diff"]) < 3e-4 * small["se"]

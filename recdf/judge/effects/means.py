@@ -18,7 +18,7 @@ from ...inputs.codes import Codes
 from ...inputs.sorting import exact_sums
 from ...stats.arms import MEAN_ROUNDING, Arm, both
 from ...stats.numbers import Floats, undefined_is_nan
-from ..aggregates import Aggregates, UnitsRecord
+from ..aggregates import LOST, Aggregates, UnitsRecord
 from .fits import Fit, fits, spreads_of
 from .stratified_shares import ScoreTest, score_test
 from .units import Linear, Units, UnitValues, quantity
@@ -88,15 +88,26 @@ def estimate(units: Units) -> MeanEffect:
     if units.cluster is not None:
         values = UnitValues.of(contributions(units, values.z()), units)
     diff = float(arms[1].mean) - float(arms[0].mean)
-    if not how and units.metric.den is None:
-        diff = float(np.diff(whole.record.above[:, whole.metric.num])[0])
-    score = None
     record = units.record
+    plain_mean = not how and units.metric.den is None
+    lost = plain_mean or abs(diff) <= LOST * abs(float(arms[0].mean))
+    if lost and isinstance(record, Aggregates):
+        parts = [_differences(units, record, one) for one in (units.metric, *units.covariates)]
+        diff = float(np.append(1.0, -theta) @ np.array(parts) @ units.weights)
+    score = None
     users = units.metric.den is None and not units.clustered
     if how == "strata" and users and isinstance(record, Aggregates):
         scored = score_test(record.columns([units.metric.num]), units.weights, arms)
         arms, score = scored or (arms, None)
     return MeanEffect(raw, arms, diff, how, units, values, theta, centre, forms, score)
+
+
+def _differences(units: Units, record: Aggregates, one: Linear) -> Floats:
+    """The estimate of the treatment less that of the control in each stratum, of which huge
+    estimates would lose the digits."""
+    values = record.above[:, one.num] if one.den is None else record.ratios(one.num, one.den)
+    control, treatment = values[units.cells]
+    return np.asarray(treatment - control, np.float64)
 
 
 def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, Arm]]:

@@ -6,7 +6,7 @@ Everything about a mean or a ratio of sums is a linear form z = Σ f·(column �
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from ...stats.numbers import Floats, undefined_is_nan
 from ..aggregates import (
     Aggregates,
     FarNeeded,
+    Grid,
     KnownMoments,
     RowsNeeded,
     UnitsRecord,
@@ -62,6 +63,23 @@ def quantity(mean: Floats, one: Linear) -> Quantity:
         form /= mean[:, one.den, None]
     form[~np.isfinite(form)] = 0
     return Quantity(np.where(np.isfinite(ratio), ratio, 0.0), form)
+
+
+def with_digits(
+    metrics: Iterable[Linear],
+    columns: Sequence[Floats],
+    cell: Codes,
+    n_cells: int,
+    span: tuple[Floats, Floats],
+    grid: Grid | None = None,
+) -> Aggregates:
+    """The columns added up, on a finer grid where a ratio varies little beside their ranges: a
+    weighted mean of values that are large and near each other does."""
+    found = Aggregates.of(columns, cell, n_cells, span, grid)
+    forms = [quantity(found.mean, one).form for one in metrics if one.den is not None]
+    if not any(map(found.too_coarse, forms)):
+        return found
+    return Aggregates.of(columns, cell, n_cells, span, replace(found.grid, slices=3))
 
 
 class Cubes(NamedTuple):
@@ -160,7 +178,8 @@ class Units:
     def record(self) -> UnitsRecord:
         if self.known is not None:
             return self.known
-        return Aggregates.of(self.columns, self.cell, 2 * self.n_strata, self.span)
+        n_cells = 2 * self.n_strata
+        return with_digits([self.metric], self.columns, self.cell, n_cells, self.span)
 
     @cached_property
     def base(self) -> Floats:
