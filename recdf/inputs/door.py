@@ -23,7 +23,7 @@ from pandas import DataFrame
 from ..docstrings import Function, says_as
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from .constraints import names_taken
-from .frames import UNREAD, as_frame, engine_of, is_elsewhere, plain_table
+from .frames import UNREAD, RowsInParts, as_frame, engine_of, is_elsewhere, plain_table
 from .lazy_frames import LazyRows, lazy_rows
 from .list_cells import item_lists
 from .options import (
@@ -132,6 +132,7 @@ def _long_frames(
         for role in ("true", "pred", "base", "log", "exclude")
         if found.get(role) is not None
         and engine_of(found[role]) is None
+        and not isinstance(found[role], RowsInParts)
         and (items_sep or not isinstance(found[role], Mapping))
     ]
     frames = {role: as_frame(found[role], role, user, item, orders) for role in there}

@@ -141,6 +141,10 @@ def engine_of(data: Any) -> str | None:
     )
 
 
+class RowsInParts:
+    """What stands in place of a frame whose rows are in parts, of which each is read as a frame."""
+
+
 # Deals tables by user, as `by_user` says. `recdf` sets it, since only `partitions` knows engines.
 DEALERS: list[Callable[..., list[Any]]] = []
 

@@ -34,7 +34,7 @@ _LOW = 27
 _FEW_CELLS = 8
 # Squares and differences of ratios below this share of what they are the difference of are computed
 # exactly.
-LOST = 1e-6
+LOSES_DIGITS = 1e-6
 
 
 class RowsNeeded(Exception):
@@ -194,7 +194,7 @@ class Aggregates:
         """Σ z² of z = Σ f·(x − mean x) in each cell; `form` is (cells, columns)."""
         found: Floats = np.einsum("ci,cij,cj->c", form, self.central, form)
         parts = np.einsum("ci,cii,ci->c", form, self.central, form)
-        for c in (found <= LOST * parts).nonzero()[0]:
+        for c in (found <= LOSES_DIGITS * parts).nonzero()[0]:
             steps = np.array([Fraction(float(one)) for one in form[c] * self._steps])
             found[c] = float(steps @ (self._apart[c] @ steps)) / max(self.n[c], 1)
         return found
@@ -286,7 +286,7 @@ class KnownMoments:
         """Σ z² of z = Σ f·(x − mean x) in each cell; 0 where only rounding error is left of it."""
         found: Floats = np.einsum("ci,cij,cj->c", form, self.central, form)
         parts = np.einsum("ci,cii,ci->c", form, self.central, form)
-        return np.where(found <= LOST**2 * parts, 0.0, found)
+        return np.where(found <= LOSES_DIGITS**2 * parts, 0.0, found)
 
     def largest(self, column: int) -> float:
         """The largest absolute value; infinite where the squares of values overflow."""

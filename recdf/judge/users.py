@@ -228,18 +228,18 @@ class ExperimentRows:
         """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on
         that of the rows."""
         rows = self.cells[group * len(self.variants) + variant]
-        if self.users is None or self.in_order:
+        if self.unordered is None:
             return rows
-        return rows[np.argsort(self.users[rows], kind="stable")]
+        return rows[np.argsort(self.unordered[rows], kind="stable")]
 
     @cached_property
-    def in_order(self) -> bool:
-        """Whether the rows stand in the order of their users, if these are known."""
-        return self.users is None or strictly_ascends(self.users)
+    def unordered(self) -> Codes | None:
+        """The users, if they are known and the rows do not stand in their order."""
+        return None if self.users is None or strictly_ascends(self.users) else self.users
 
     def both(self, group: int, pair: TwoPlaces) -> ArmRows:
         """Rows of two variants in a group."""
-        if len(self.groups) == 1 and len(self.variants) == 2 and self.in_order:
+        if len(self.groups) == 1 and len(self.variants) == 2 and self.unordered is None:
             return ArmRows(None, self.variant if pair[1] else 1 - self.variant)
         return ArmRows.of(self.arm(group, pair[0]), self.arm(group, pair[1]))
 
@@ -532,13 +532,14 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     return False
 
 
-def model_pairs(models: list[Any], baseline: Any) -> list[TwoPlaces]:
-    """(baseline, model) as positions: all pairs without a baseline."""
+def model_pairs(models: list[Any], baseline: Any, what: str = "model") -> list[TwoPlaces]:
+    """(baseline, model) as positions: all pairs without a baseline. `what` they are called in the
+    message."""
     if baseline is None:
         return [*combinations(range(len(models)), 2)]
     if baseline not in models:
         raise OptionError(
-            f"⟦baseline={baseline!r}⟧ is not a model; models are {models}"
+            f"⟦baseline={baseline!r}⟧ is not a {what}; {what}s are {models}"
             + closest(baseline, models)
         )
     base = models.index(baseline)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import check_kinds, encode, first_rows
-from ..inputs.frames import as_frame, column, float_column, read_numbers, read_values
+from ..inputs.frames import RowsInParts, as_frame, column, float_column, read_numbers, read_values
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from ..inputs.sorting import dense_codes, distinct, stable_order
@@ -92,7 +92,7 @@ class Rules:
         return tuple(name for name in self.list_cols if name != SESSION)
 
 
-class LogInParts:
+class LogInParts(RowsInParts):
     """A log with its events whose users are in several parts: files, or frames of an engine.
 
     It stands in place of each of their frames, in `from_impressions` and in `check_log`.

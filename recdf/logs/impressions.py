@@ -93,7 +93,7 @@ class Impressions:
             clocks, key=lambda own: (units.index(own["unit"]), own["second"] or 0), default=None
         )
         spec = one | {
-            name: _added(one[name], two[name]) for name in ("positions", "first_copies", "counts")
+            name: _of_both(one[name], two[name]) for name in ("positions", "first_copies", "counts")
         }
         spec["positions"]["start"] = min(own["positions"]["start"] for own in seen)
         spec |= {"clock": finest, "ahead": skews(ahead, Clock(**finest)) if finest else {}}
@@ -499,12 +499,12 @@ def warn_of_counts(spec: Mapping[str, Any]) -> None:
         )
 
 
-def _added(one: Any, two: Any) -> Any:
-    """Return the sum of two counts, or of each count of two mappings; the first three of two lists;
-    and what both have alike."""
+def _of_both(one: Any, two: Any) -> Any:
+    """Return what is told of two parts together: the sum of two counts, what each name of two
+    mappings has, the first three examples of two lists, and a text or None that both have alike."""
     if isinstance(two, dict):
         return one | {
-            name: _added(one[name], two[name]) if name in one else two[name] for name in two
+            name: _of_both(one[name], two[name]) if name in one else two[name] for name in two
         }
     if isinstance(two, list):
         return [*one, *two][:3]

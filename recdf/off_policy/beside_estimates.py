@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..docstrings import says_as
-from ..errors import DataError, OptionError, closest
+from ..errors import DataError, OptionError
 from ..inputs.codes import first_rows
 from ..inputs.constraints import OneLabel, Positive, Share
 from ..inputs.door import checks_names, takes_options
@@ -477,10 +477,7 @@ def ope_compare(
     labels = groups.labels[by].tolist()
     if len(labels) < 2:
         raise OptionError(f"by names {len(labels)} target ({labels}); expected at least two")
-    if baseline is not None and baseline not in labels:
-        raise OptionError(
-            f"⟦baseline={baseline!r}⟧ is no target; there are {labels}{closest(baseline, labels)}"
-        )
+    pairs = model_pairs(labels, baseline, "target")
     if len({request.interaction for request in requests}) > 1:
         raise OptionError(
             "estimators of several interactions cannot be compared in one call; call once for each"
@@ -491,7 +488,6 @@ def ope_compare(
         rows = arrays.rows(some, requests[0].interaction, closed=False)
         totals = rows.cluster_sums([np.ones(len(rows)), rows.reward])
         targets.append((totals, *records(arrays, rows, plan.all_requests)))
-    pairs = model_pairs(labels, baseline)
     found = []
     for pair in pairs:
         (first, own, one), (second, others, other) = (targets[side] for side in pair)

@@ -335,8 +335,10 @@ class EngineEvaluation(Result):
     ) -> list[Any]:
         """Return what `work` makes of some columns of each bucket; `keys` deal the rows."""
         rows = self._rows
-        frames = {"per_user": rows.frame}
-        dealt = users_in_buckets(rows.engine, frames, {"per_user": columns}, keys, rows.n_buckets)
+        engine = rows.engine
+        schemas = {"per_user": engine.schema(rows.frame)}
+        of_rows = {"per_user": rows.frame}, {"per_user": columns}
+        dealt = users_in_buckets(engine, *of_rows, keys, rows.n_buckets, schemas)
         found, n_rows = dealt.made_of_frames(work)
         rows.check(n_rows)
         return found

@@ -25,7 +25,7 @@ from pyarrow import Schema, Table
 
 from ..errors import ColumnError, EngineError, IdTypeError, OptionError, RecdfError, closest
 from ..evaluation.evaluate import told
-from ..evaluation.part import Failure
+from ..evaluation.part import Failure, nullable
 from ..experiments.compare.from_moments import variant_moments
 from ..experiments.compare.moment_table import read_moments
 from ..experiments.join.join_experiment import (
@@ -52,7 +52,7 @@ from .buckets import (
     cells_by_bucket,
     working_on,
 )
-from .engines import Engine, as_dtypes, labels_of_table, opened
+from .engines import Engine, Watched, as_dtypes, labels_of_table, opened
 from .needed import id_kinds
 from .source import plain_schema
 
@@ -80,15 +80,20 @@ class OnBucketRows:
 
 @dataclass(frozen=True)
 class AsCell:
-    """Make one row of OF_BUCKET of what the work on the rows of a bucket makes, or of its error."""
+    """Make one row of OF_BUCKET of what the work on the rows of a bucket makes, or of its error.
+    In threads of this process, the error ends all work `at_once`."""
 
     work: Callable[[int, RowsByRole], Any]
+    n_buckets: int
+    at_once: bool
 
     def __call__(self, bucket: int, rows: RowsByRole) -> Table:
         try:
             made = self.work(bucket, rows)
         except (RecdfError, TypeError) as error:
             made = Failure(error, bucket)
+            if self.at_once:
+                raise told(made, self.n_buckets, "users") from None
         n_rows = len(next(iter(rows.values())))
         return pa.table([[bucket], [pickle.dumps(made)], [n_rows]], schema=OF_BUCKET)
 
@@ -132,7 +137,8 @@ class InBuckets:
     def made(self, work: Callable[[int, RowsByRole], Any]) -> tuple[list[Any], int]:
         """Return what the work makes of each bucket, in their order, and how many rows the first
         frame has."""
-        outcomes = self.engine.collect(self.tables(self.engine.sent(AsCell(work)), OF_BUCKET))
+        as_cell = AsCell(work, self.n_buckets, at_once=not isinstance(self.engine, Watched))
+        outcomes = self.engine.collect(self.tables(self.engine.sent(as_cell), OF_BUCKET))
         cells = outcomes["made"]
         order = np.argsort(outcomes["bucket"].to_numpy()).tolist()
         # Of buffers, since bytes would be one more copy of what may be large.
@@ -157,20 +163,25 @@ def users_in_buckets(
     columns: Mapping[str, Collection[str]],
     keys: Names,
     n_buckets: int,
+    schemas: Schemas,
 ) -> InBuckets:
-    """Deal some columns of frames by user, with the dtypes that they have in pandas. A frame may be
-    in memory too."""
+    """Deal some columns of frames by user, with the dtypes that they have in pandas. Frames of the
+    engine have `schemas`; others are in memory."""
     given = dict(frames)
     packings = {}
     for role, frame in frames.items():
-        in_memory = isinstance(frame, DataFrame)
-        if in_memory:
-            own = frame[[name for name in frame.columns if name in columns[role]]]
-            given[role] = arrow_table_of(own, f"{role} has")
-        known = given[role].schema if in_memory else engine.schema(frame)
-        schema = pa.schema([one for one in plain_schema(known) if one.name in columns[role]])
-        labels = own[:0] if in_memory else engine.labels(schema.empty_table(), frame)
-        dtypes = Schema.from_pandas(labels, preserve_index=False).metadata
+        if role in schemas:
+            own = [one for one in plain_schema(schemas[role]) if one.name in columns[role]]
+            schema = pa.schema(own)
+            labels = engine.labels(schema.empty_table(), frame)
+            for one in own:  # Python objects stay whole numbers beside a null
+                if pa.types.is_integer(one.type) and labels[one.name].dtype == object:
+                    labels[one.name] = nullable(labels[one.name].astype(one.type.to_pandas_dtype()))
+        else:
+            labels = frame[[name for name in frame.columns if name in columns[role]]]
+            given[role] = arrow_table_of(labels, f"{role} has")
+            schema = plain_schema(given[role].schema)
+        dtypes = Schema.from_pandas(labels[:0], preserve_index=False).metadata
         packings[role] = Packing(keys, keys[0], n_buckets, schema.with_metadata(dtypes))
     check_id_kinds({role: one.schema for role, one in packings.items()}, keys)
     return InBuckets(engine, given, packings)
@@ -309,6 +320,7 @@ def moments_of_rows(
     rows, and what was evaluated."""
     engine = rows.engine
     spec = described.attrs["recdf"]
+    schemas = dict[str, Schema]()
     if isinstance(assignment, DataFrame):
         assignment = named_frame("assignment", assignment)
         empty = assignment[:0]
@@ -318,7 +330,8 @@ def moments_of_rows(
             f"of {engine.name} as per_user is"
         )
     else:
-        empty = engine.labels(engine.schema(assignment).empty_table(), assignment)
+        schemas["assignment"] = engine.schema(assignment)
+        empty = engine.labels(schemas["assignment"].empty_table(), assignment)
     reduction, used = reduction_of(rows, list(map(str, empty.columns)), spec, metrics, options)
     join = reduction.join
     by = reduction.asked["by"]
@@ -335,7 +348,8 @@ def moments_of_rows(
     require(rows.empty, "per_user", join.keys)
     require(empty, "assignment", [*join.keys, variant])
     frames = {"per_user": rows.frame, "assignment": assignment}
-    dealt = users_in_buckets(engine, frames, read, join.keys, rows.n_buckets)
+    schemas["per_user"] = engine.schema(rows.frame)
+    dealt = users_in_buckets(engine, frames, read, join.keys, rows.n_buckets, schemas)
     no_rows = (frame_of_table(schema.empty_table()) for schema in dealt.schemas.values())
     reduction.moments(reduction.frames(*no_rows))  # raises what needs no rows
     warn_of_weights(described, "per_user", [*by, *used])

@@ -72,7 +72,8 @@ def made_by_user(
         empty = {role: DataFrame(columns=one.names) for role, one in known.items()}
         nothing = work(*(empty[role] if role in own else one[:0] for role, one in frames.items()))
         read = dict.fromkeys(frames, names)
-        made, _ = users_in_buckets(engine, frames, read, keys, n_buckets).made_of_frames(work)
+        dealt = users_in_buckets(engine, frames, read, keys, n_buckets, known)
+        made, _ = dealt.made_of_frames(work)
     return made or [nothing]
 
 

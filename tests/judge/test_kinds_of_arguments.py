@@ -180,7 +180,9 @@ def test_a_column_is_named_once(call):
 
 def test_a_label_of_another_type_is_shown_as_it_is():
     log = pd.concat([LOG.assign(model=1), LOG.assign(model=2)])
-    with pytest.raises(rd.OptionError, match=r"baseline='1' is no target; .*; did you mean 1\?"):
+    with pytest.raises(
+        rd.OptionError, match=r"baseline='1' is not a target; targets are .*; did you mean 1\?"
+    ):
         rd.ope.compare(log, baseline="1")
     models = pd.concat([USERS.assign(model=1), USERS.assign(model=2)])
     with pytest.raises(rd.OptionError, match=r"did you mean 1\?"):

@@ -86,6 +86,11 @@ def case_events_that_name_their_list():
     return log, {"clicks": clicks}, options
 
 
+def case_a_column_of_positions_that_is_named():
+    log = raw_log(5).rename(columns={"position": "place"})
+    return log, {"clicks": events_of(log, 3, [1, 5])}, {**TIMED, "rank_col": "place"}
+
+
 def case_nulls_that_are_dropped():
     log = raw_log(5).astype({"user_id": "float64", "position": "Int64"})
     log.loc[::17, "user_id"] = np.nan

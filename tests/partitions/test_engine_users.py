@@ -13,6 +13,8 @@ dd = pytest.importorskip("dask.dataframe")
 
 from partitions.engine_cases import frames  # noqa: E402
 
+from recdf.partitions.dask import DaskEngine  # noqa: E402
+
 EXPERIMENTS = rd.experiments
 
 
@@ -115,3 +117,27 @@ def test_a_gate_reads_the_columns_of_its_budgets(monkeypatch):
     pd.testing.assert_frame_equal(found.checks, expected.checks)
     assert len(found.table) == 3
     assert [[*one.columns] for one in seen] == [["user_id", "country", "n_true", "ndcg@5"]] * 2
+
+
+def test_whole_numbers_among_python_objects_keep_their_names_beside_a_null():
+    rows = users().assign(shop=lambda own: (own["user_id"] % 3 + 10).astype(object))
+    rows.loc[::7, "shop"] = None
+    with dask.config.set({"dataframe.convert-string": False}):
+        found = EXPERIMENTS.find_srm(to_dask(rows), "shop")
+    pd.testing.assert_frame_equal(found, EXPERIMENTS.find_srm(rows, "shop"))
+    assert sorted(found["level"]) == ["(null)", "10", "11", "12"]
+
+
+def test_an_engine_is_asked_once_for_the_columns_of_a_frame(monkeypatch):
+    asked = []
+    schema = DaskEngine.schema
+    monkeypatch.setattr(
+        DaskEngine, "schema", lambda own, frame: (asked.append(frame), schema(own, frame))[1]
+    )
+    EXPERIMENTS.find_srm(to_dask(users()), "country")
+    assert len(asked) == 1
+    bought = to_dask(users()[["user_id", "country"]].rename(columns={"country": "item_id"}))
+    result = rd.dask.evaluate(bought, bought.assign(score=1.0), "recall@10")
+    asked.clear()
+    result.variant_moments(to_dask(users()), "recall@10")
+    assert len(asked) == 2  # the rows per list, and the assignment

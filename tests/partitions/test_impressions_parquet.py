@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
+from recdf.logs import impressions
 
 OPTIONS = {"time_col": "time", "value_col": "price", "window": "1h"}
 
@@ -116,3 +117,34 @@ def test_rows_without_a_user_are_refused_or_dropped(tmp_path, paths):
     )
     expected = rd.from_impressions(log, purchases=given["purchases"], null_keys="drop", **OPTIONS)
     assert spec["counts"] == expected.spec["counts"]
+
+
+@pytest.mark.parametrize("limit", ["1GB", "60KB"])
+def test_a_wrong_part_ends_the_call_at_once(tmp_path, paths, monkeypatch, limit):
+    begun = []
+
+    def one_part(given, rules):
+        begun.append(len(given["log"]))
+        return attribute(given, rules=rules)
+
+    attribute = impressions.attribute
+    monkeypatch.setattr(impressions, "attribute", one_part)
+    log = frames()["log"]
+    log.loc[log["user_id"] < 190, "item_id"] = np.nan  # nearly all parts are wrong
+    log.to_parquet(paths["log_path"])
+    with pytest.raises(rd.NullKeyError, match="item_id"):
+        rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit=limit, **OPTIONS)
+    assert len([n for n in begun if n]) <= 2  # another part may have begun beside it
+
+
+def test_the_column_of_the_position_may_be_named(tmp_path, paths):
+    expected = rd.logs.impressions_parquet(**paths, out=tmp_path / "by default", **OPTIONS)
+    log = frames()["log"].rename(columns={"position": "place"})
+    log.to_parquet(paths["log_path"])
+    given = {**OPTIONS, "rank_col": "place"}
+    spec = rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", **given)
+    assert spec["counts"] == expected["counts"]
+    for name in ("true", "pred"):
+        files = [tmp_path / one / f"{name}.parquet" for one in ("by default", "lists")]
+        of = list(map(pd.read_parquet, files))
+        pd.testing.assert_frame_equal(of[0].rename(columns={"position": "place"}), of[1])

@@ -18,7 +18,7 @@ from ...inputs.codes import Codes
 from ...inputs.sorting import exact_sums
 from ...stats.arms import MEAN_ROUNDING, Arm, both
 from ...stats.numbers import Floats, undefined_is_nan
-from ..aggregates import LOST, Aggregates, UnitsRecord
+from ..aggregates import LOSES_DIGITS, Aggregates, UnitsRecord
 from .fits import Fit, fits, spreads_of
 from .stratified_shares import ScoreTest, score_test
 from .units import Linear, Units, UnitValues, quantity
@@ -90,7 +90,7 @@ def estimate(units: Units) -> MeanEffect:
     diff = float(arms[1].mean) - float(arms[0].mean)
     record = units.record
     plain_mean = not how and units.metric.den is None
-    lost = plain_mean or abs(diff) <= LOST * abs(float(arms[0].mean))
+    lost = plain_mean or abs(diff) <= LOSES_DIGITS * abs(float(arms[0].mean))
     if lost and isinstance(record, Aggregates):
         parts = [_differences(units, record, one) for one in (units.metric, *units.covariates)]
         diff = float(np.append(1.0, -theta) @ np.array(parts) @ units.weights)
