@@ -414,7 +414,7 @@ def sum_by(sample: Sample, clusters: Codes) -> tuple[Sample, Codes]:
 @dataclass(frozen=True)
 class Ready:
     """The units of one metric in both arms, how many rows and covariates were left out, and the
-    rows that were kept (`both`; None where there are only sums)."""
+    rows that were `kept` with their values (None where there are only sums)."""
 
     name: str
     units: Units
@@ -424,7 +424,7 @@ class Ready:
     cap: float = np.nan
     pair: tuple[str, str] | None = None
     bounds: MetricBounds | None = None
-    both: ArmRows | None = None
+    kept: tuple[ArmRows, Sample] | None = None
 
 
 @dataclass(frozen=True)
@@ -494,7 +494,7 @@ def make_units(
         metric.cap,
         metric.pair,
         metric.bounds,
-        kept,
+        (kept, sample),
     )
 
 
@@ -507,7 +507,7 @@ def differ(some: Floats, of: Floats, stratified: bool) -> bool:
         return bool(there and equal_shares_test((a, b), (n_a, n_b))[1] < UNEQUAL)
     known = of.min(axis=0) >= 2
     splits = [Split.of_flags(*one) for one in zip(some.T[known], of.T[known], strict=True)]
-    return splits_p(splits, lambda: map(Split.by_ranks, splits)) < UNEQUAL
+    return splits_p(splits, map(Split.by_ranks, splits)) < UNEQUAL
 
 
 def unequal(flags: Mask, both: ArmRows, data: ExperimentRows) -> bool:
@@ -536,17 +536,15 @@ def units_of(sample: Sample, both: ArmRows, **more: Any) -> Units:
     return Units(columns, forms[0], both.arm, tuple(forms[1:]), **more)
 
 
-def in_strata(
+def grouped(
     sample: Sample,
     kept: ArmRows,
     data: ExperimentRows,
     clusters: Codes | None,
-    metric: str,
     regressed: bool = False,
 ) -> Units:
     """The rows of both arms as units in strata: users, or clusters with a row in each of their
-    strata. Too few units raise."""
-    rows = kept
+    strata."""
     stratum = None
     n_strata = 1
     cluster = None
@@ -562,7 +560,7 @@ def in_strata(
         if stratum is not None:
             stratum = cell % n_strata
             cluster = np.unique(unit, return_inverse=True)[1]
-    units = units_of(
+    return units_of(
         sample,
         kept,
         stratum=stratum,
@@ -572,18 +570,31 @@ def in_strata(
         counted=None if cluster is not None else kept.n,
         regressed=regressed,
     )
+
+
+def in_strata(
+    sample: Sample,
+    kept: ArmRows,
+    data: ExperimentRows,
+    clusters: Codes | None,
+    metric: str,
+    regressed: bool = False,
+) -> Units:
+    """The same; strata with too few units raise."""
+    units = grouped(sample, kept, data, clusters, regressed)
     if data.strata is None:
         return units
-    few = np.bincount(units.cell, minlength=2 * n_strata).reshape(2, -1).min(axis=0) < 2
+    few = np.bincount(units.cell, minlength=2 * units.n_strata).reshape(2, -1).min(axis=0) < 2
     if few.any():
         what = "users" if clusters is None else "clusters"
-        labels = data.strata[1]
-        arms = " and ".join(map(repr, data.variants.iloc[np.unique(rows.take(data.variant))]))
+        codes, labels = data.strata
+        present = np.unique(kept.take(codes))
+        arms = " and ".join(map(repr, data.variants.iloc[np.unique(kept.take(data.variant))]))
         segment = list(data.groups.columns)
-        value = some_keys(data.groups, rows.take(data.group)[:1], segment)
+        value = some_keys(data.groups, kept.take(data.group)[:1], segment)
         within = f" where {segment} is {value}" if segment else ""
         raise DataError(
-            f"{int(few.sum()):,} of {n_strata:,} strata have fewer than 2 {what} in an arm of "
+            f"{int(few.sum()):,} of {len(few):,} strata have fewer than 2 {what} in an arm of "
             f"{arms}{within} for metric {metric!r} "
             f"({some_keys(labels, present[few], list(labels.columns))}); merge strata, or leave "
             f"those {what} out"

@@ -370,31 +370,7 @@ class Split(NamedTuple):
         return self._replace(diff=apart * self.diff, var=apart**2 * self.var)
 
 
-def random_split_p(values: Floats, arm: Integers, stratum: Integers | None = None) -> float:
-    """Return the two-sided p of the difference of two means over all splits of the units into arms
-    of these sizes; with a code of the stratum of each unit, within their strata. See `splits_p`."""
-    cells = [values[arm == 0], values[arm == 1]]
-    if stratum is not None:
-        cell = 2 * stratum + arm
-        order = np.argsort(cell, kind="stable")
-        edges = np.arange(1, 2 * (int(stratum.max(initial=0)) + 1))
-        cells = np.split(values[order], np.searchsorted(cell[order], edges))
-    pairs = zip(cells[::2], cells[1::2], strict=True)
-    parts = [part for part in pairs if min(map(len, part)) >= 2]
-
-    def ranked() -> Iterable[Split]:
-        """The values by their ranks among those of both arms."""
-        for part in parts:
-            _, place, count = np.unique(
-                np.concatenate(part), return_inverse=True, return_counts=True
-            )
-            ranks = (np.cumsum(count) - (count - 1) / 2)[place]
-            yield Split.of(*np.split(ranks, [len(part[0])]))
-
-    return splits_p([Split.of(*part) for part in parts], ranked)
-
-
-def splits_p(strata: Iterable[Split], ranked: Callable[[], Iterable[Split]]) -> float:
+def splits_p(strata: Iterable[Split], ranked: Iterable[Split]) -> float:
     """Return the two-sided p of the differences of two means in strata, over all splits of the
     units of each into arms of these sizes. The differences are added by their number of units.
 
@@ -405,7 +381,7 @@ def splits_p(strata: Iterable[Split], ranked: Callable[[], Iterable[Split]]) -> 
     """
     diff, var, skewness = _split_moments(strata)
     if abs(skewness) > SKEWED:
-        diff, var, skewness = _split_moments(ranked())
+        diff, var, skewness = _split_moments(ranked)
     return skewed_p(diff / math.sqrt(var), skewness) if var > 0 else np.nan
 
 

@@ -10,9 +10,20 @@ from scipy import stats
 
 import recdf as rd
 from recdf.errors import OptionError
-from recdf.stats.resampling import random_split_p
+from recdf.experiments.decide.balance import p_of_balance
+from recdf.judge.users import ExperimentRows
+from recdf.stats.arms import Sample
 
 EQUAL = {"A": 1, "B": 1}
+
+
+def random_split_p(values, arm):
+    """p of the balance of one covariate, of users that each stand for themselves."""
+    one_group = pd.DataFrame(index=[0]), 0 * arm
+    rows = ExperimentRows(
+        pd.DataFrame(index=range(len(arm))), pd.Series(["A", "B"]), arm, *one_group, *[None] * 3
+    )
+    return p_of_balance([Sample(values)], rows, rows.both(0, (0, 1)))[0]
 
 
 def covered(rng, shift=0.0, n=1000, **columns):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +41,7 @@ from ...stats.resampling import (
 )
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
-from ..decide.balance import Difference, balance_of, p_of_balance, strata_moved
+from ..decide.balance import p_of_balance, strata_moved
 from ..decide.sample_ratio import Surplus, count_rows
 from ..samples import Covariates, MetricRows, Ready, Settings, make_units
 from .two_sample import (
@@ -90,25 +89,15 @@ class UsersInRows:
         """Units of every variant, in each group and over all of them."""
         return count_rows(self.rows)[1][:, 0]
 
-    def unbalanced(self, pairs: Sequence[TwoPlaces]) -> tuple[list[Difference], dict[str, Floats]]:
-        """Test every covariate, and the weights, of every pair of control and treatment.
+    def tested(self) -> dict[str, dict[str, Sample]]:
+        """What is to be alike in both arms of every metric, by its name: covariates and weights."""
+        return {one.name: {**one.covariates, **self.weights} for one in self.metrics}
 
-        Returns what differs, and by metric p of all tests together in an array (group, control,
-        treatment).
-        """
-        used: dict[str, Sample] = {}
-        of: dict[str, list[str]] = {}
-        for metric in self.metrics:
-            for name, one in {**metric.covariates, **self.weights}.items():
-                used[name] = one
-                of.setdefault(name, []).append(metric.name)
-        n_groups = len(self.groups)
-        n = len(self.variants)
-        p = np.full((len(used), n_groups, n, n), np.nan)
-        for group, pair in itertools.product(range(n_groups), pairs):
-            both_arms = self.rows.both(group, pair)
-            p[:, group, *pair] = p_of_balance([*used.values()], self.rows, both_arms)
-        return balance_of(p, of, [metric.name for metric in self.metrics])
+    def p_values(self, used: Mapping[str, Sample], group: int, pair: TwoPlaces) -> Floats:
+        """p that both arms have the same mean, of everything that is used."""
+        both_arms = self.rows.both(group, pair)
+        taken = [one.each(both_arms.take) for one in used.values()]
+        return p_of_balance(taken, self.rows, both_arms)
 
     def compare(
         self, group: int, pair: TwoPlaces, settings: Settings, surplus: Surplus
@@ -132,14 +121,7 @@ def compare_arms(
         make_units(one, both_arms, data, settings.tests[one.name] == "bootstrap", made)
         for one in metrics
     )
-    rows = zip(compare_ready(ready, settings, data, surplus), metrics, strict=True)
-    return [with_moved(row, strata_moved(one, both_arms, data)) for row, one in rows]
-
-
-def with_moved(row: Row, code: str) -> Row:
-    """The row with a remark about strata that the treatment may have moved, if there is one."""
-    named = filter(None, [row["unbalanced"], f"strata of {row['metric']}"])
-    return but(row, code, unbalanced=", ".join(named)) if code else row
+    return compare_ready(ready, settings, data, surplus)
 
 
 def compare_ready(
@@ -162,10 +144,13 @@ def compare_ready(
             n = found.units.n[surplus.arm]
             sure = found.units.moments is None
             row = surplus.asks(row, without, n, settings.alpha, sure)
-        if data is not None and data.repeated is not None and ready.both is not None:
-            codes = ready.both.take(data.repeated)
+        if data is not None and data.repeated is not None and ready.kept is not None:
+            codes = ready.kept[0].take(data.repeated)
             of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))
             row = _with_repeats(row, found.residuals(), of_arms, data.guessed)
+        if data is not None and (moved := strata_moved(ready, data)):
+            named = filter(None, [row["unbalanced"], f"strata of {row['metric']}"])
+            row = but(row, moved, unbalanced=", ".join(named))
         return row if far is None else without_top(row, found, far, settings)
 
     for ready in every:

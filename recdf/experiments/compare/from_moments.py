@@ -276,8 +276,8 @@ class MomentArms(ArmsInCells):
         of_metrics = (self.covariates.get(name, ()) for name in self.specs)
         return [[a if b is None else f"{a}/{b}" for a, b in xs] for xs in of_metrics if xs]
 
-    def ranked(self, strata: Sequence[Split]) -> list[Split]:
-        return [one._replace(skewness=0.0) for one in strata]
+    def ranked(self, of: Split, form: Floats, stratum: int) -> Split:
+        return of._replace(skewness=0.0)
 
     def needed(self, name: str) -> list[MetricColumns]:
         """A metric and its covariates."""
@@ -345,12 +345,12 @@ class MomentArms(ArmsInCells):
 
     def third(
         self,
-        form: Floats,
-        record: Any,
         columns: list[int],
         cells: Codes,
-        stratum: int,
         covariates: Sequence[MetricColumns],
+        form: Floats,
+        record: Any,
+        stratum: int,
     ) -> float:
         used, *others = np.flatnonzero(form)
         arms = self.table.record(columns, cells.ravel())

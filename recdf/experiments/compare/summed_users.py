@@ -4,9 +4,9 @@ whom only moments are known."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,25 +20,18 @@ from ...judge.aggregates import Aggregates, RowsNeeded, UnitsRecord
 from ...judge.choices import Columns, RaiseOrDrop, Row
 from ...judge.effects.fits import fits
 from ...judge.effects.means import estimate
-from ...judge.effects.units import Linear, Units, quantity
+from ...judge.effects.units import Linear, Units
 from ...judge.in_parts import CellForm, Label, Regressed, SummedUsers, floats_of
 from ...judge.per_user_columns import Codes, Floats, Mask, MetricColumns, group_codes
-from ...judge.users import ArmRows, ExperimentRows, may_be_unit, read_experiment_rows
-from ...stats.arms import HUGE, MEAN_ROUNDING, both
+from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
+from ...stats.arms import HUGE, both
 from ...stats.numbers import undefined_is_nan
-from ...stats.resampling import SYMMETRIC, Split, splits_p, turn_of_split
-from ..decide.balance import (
-    TINY_REST,
-    Difference,
-    balance_of,
-    in_time,
-    looks_like_date,
-    moved_by_worth,
-)
+from ...stats.resampling import Split
+from ..decide.balance import Difference, in_time, looks_like_date, random_split_p
 from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import Arms, Surplus
 from ..samples import Ready, Settings, defined_bounds, differ
-from .arms_of_users import compare_ready, no_estimate, with_moved
+from .arms_of_users import compare_ready, no_estimate
 
 Specs = Mapping[str, MetricColumns]
 
@@ -62,9 +55,12 @@ class ArmsInCells:
         """Users of each group and variant."""
         raise NotImplementedError
 
-    def tested(self, metric: str) -> dict[str, MetricColumns]:
-        """What is to be alike in both arms of a metric, by its name."""
-        return {"/".join(filter(None, pair)): pair for pair in self.covariates.get(metric, ())}
+    def tested(self) -> dict[str, dict[str, MetricColumns]]:
+        """What is to be alike in both arms of every metric, by its name."""
+        return {
+            metric: {"/".join(filter(None, x)): x for x in self.covariates.get(metric, ())}
+            for metric in self.specs
+        }
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
         """Users of every variant, in each group and over all of them."""
@@ -86,20 +82,20 @@ class ArmsInCells:
 
     def third(
         self,
-        form: Floats,
-        record: Any,
         columns: list[int],
         cells: Codes,
-        stratum: int,
         covariates: Sequence[MetricColumns],
+        form: Floats,
+        record: Any,
+        stratum: int,
     ) -> float:
         """Σ (form·(x − mean))³ of some columns in a stratum, of which `record` has the sums of both
         arms; `RowsNeeded` where nobody knows it."""
         raise NotImplementedError
 
-    def ranked(self, strata: Sequence[Split]) -> list[Split]:
-        """What is tested where the splits are too skewed for their moments: of rows it is their
-        ranks. Moments without rows leave the skewness out."""
+    def ranked(self, of: Split, form: Floats, stratum: int) -> Split:
+        """What is tested where a split is too skewed for its moments: of rows it is their ranks.
+        Moments without rows leave the skewness out."""
         raise RowsNeeded
 
     def tested_together(self, names: Iterable[str]) -> list[list[str]]:
@@ -118,100 +114,25 @@ class ArmsInCells:
     ) -> list[Row]:
         """One row per metric for one treatment in one group."""
         cells = self.cells[group, list(pair)]
-        ready = [self.ready(i, cells, settings) for i in range(len(self.specs))]
-        found = compare_ready(ready, settings, None, surplus)
-        if self.rows is None or self.rows.movable is None:
-            return found
-        for i, units in enumerate(one.units for one in ready):
-            whole = units.whole
-            n = np.array(units.n)
-            # A row for each user who has a value, in the order of the cells.
-            of_cells = units.record.n.astype(np.int64)
-            arm, stratum = np.divmod(np.arange(len(of_cells)).repeat(of_cells), units.n_strata)
-            users = ArmRows(None, arm), replace(self.rows, movable=stratum)
-            form = quantity(whole.strata.mean, whole.metric).form
-            var = float((whole.record.squares(np.tile(form, (2, 1))) / (n - 1) / n).sum())
-            worth = quantity(units.record.mean, units.metric).value.reshape(2, -1).T
-            found[i] = with_moved(found[i], moved_by_worth(worth, var, *users))
-        return found
+        ready = (self.ready(i, cells, settings) for i in range(len(self.specs)))
+        return compare_ready(ready, settings, self.rows, surplus)
 
-    def unbalanced(
-        self, pairs: Sequence[tuple[int, int]]
-    ) -> tuple[list[Difference], dict[str, Floats]]:
-        """Test every covariate of every pair of control and treatment."""
-        names = {name: self.tested(name) for name in self.specs}
-        used = {x: pair for own in names.values() for x, pair in own.items()}
-        n_groups, n_variants = self.cells.shape[:2]
-        p = np.full((len(used), n_groups, n_variants, n_variants), np.nan)
-        places = {name: i for i, name in enumerate(used)}
-        for group, pair in itertools.product(range(n_groups), pairs):
-            cells = self.cells[group, list(pair)]
-            for together in self.tested_together(used) if used else ():
-                named = self.usable([used[name] for name in together], cells)
-                if named:
-                    at = [places[name] for name in together if used[name] in named]
-                    p[at, group, *pair] = self._p_values(named, cells)
-        return balance_of(p, {x: [m for m in names if x in names[m]] for x in used}, self.specs)
-
-    def _p_values(self, named: Sequence[MetricColumns], cells: Codes) -> Floats:
-        """p of each covariate over random splits, and beside the others after a regression on
-        them."""
-        columns, covariates = self.forms(named)
-        record = self.record_of(columns, cells, named)
-        at = np.arange(cells[..., 0].size).reshape(cells.shape[:2])
-        arms, strata, whole = (record.cells(one) for one in (at, at.T, at.reshape(1, -1)))
-        if min(arms.n) < 2:
-            return np.full(len(covariates), np.nan)
-        forms = np.array([quantity(whole.mean, one).form[0] for one in covariates])
-        # In standard deviations: beside large covariates, small ones would be lost.
-        spread = np.sqrt(np.maximum(np.diag(forms @ whole.central[0] @ forms.T), 0.0))
-        forms /= np.where(spread > 0, spread, 1.0)[:, None]
-        if any(x.den is not None and not (arms.mean[:, x.den] > 0).all() for x in covariates):
-            raise RowsNeeded
-        half = (arms.high - arms.low) / 2 + np.abs((arms.high + arms.low) / 2 - whole.mean[0])
-        sizes = record.n[at].T
-        known = np.flatnonzero(sizes.min(axis=1) >= 2).tolist()
-
-        def split(form: Floats, stratum: int) -> Split:
-            """With the largest skewness that there can be."""
-            n_c, n_t = sizes[stratum].tolist()
-            of_both = strata.cells([stratum])
-            var = of_both.squares(form[None])[0] / of_both.n[0]
-            # A constant ratio, such as a covariate times the weights, leaves rounding.
-            if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * (np.abs(form) @ half):
-                return Split(n_c, n_t, 0.0, 0.0, 0.0)
-            most = float(np.abs(form) @ np.where(form != 0, half, 0)) / math.sqrt(var)
-            control, treatment = record.above[at[:, stratum]]
-            return Split(n_c, n_t, float(form @ (treatment - control)), float(var), most)
-
-        def p_of(form: Floats) -> float:
-            splits = [split(form, stratum) for stratum in known]
-            turns = [abs(turn_of_split(*one[:2])) for one in splits]
-            skewed = any(
-                turn and not turn * one.skewness < SYMMETRIC
-                for turn, one in zip(turns, splits, strict=True)
-            )
-            for i, stratum in enumerate(known):
-                skewness = 0.0
-                if skewed and turns[i] and splits[i].var:
-                    of_both = strata.cells([stratum])
-                    third = self.third(form, of_both, columns, cells, stratum, named)
-                    skewness = third / of_both.n[0] / splits[i].var ** 1.5
-                splits[i] = splits[i]._replace(skewness=skewness)
-            return splits_p(splits, lambda: self.ranked(splits))
-
-        products = forms @ whole.central[0] @ forms.T
-        found = []
-        for i, form in enumerate(forms):
-            p, others = p_of(form), [j for j in range(len(forms)) if j != i]
-            if others:
-                inner = np.linalg.pinv(products[np.ix_(others, others)], hermitian=True)
-                rest = form - inner @ products[others, i] @ forms[others]
-                left = whole.squares(rest[None])[0]
-                if left > TINY_REST**2 * products[i, i]:
-                    p = 2 * np.fmin(p, p_of(rest))
-            found.append(p)
-        return np.array(found)
+    def p_values(
+        self, used: Mapping[str, MetricColumns], group: int, pair: tuple[int, int]
+    ) -> Floats:
+        """p that both arms have the same mean, of everything that is used."""
+        cells = self.cells[group, list(pair)]
+        p = dict.fromkeys(used, np.nan)
+        for together in self.tested_together(used) if used else ():
+            named = self.usable([used[name] for name in together], cells)
+            if named:
+                columns, covariates = self.forms(named)
+                third = partial(self.third, columns, cells, named)
+                record = self.record_of(columns, cells, named)
+                of_named = random_split_p(record, covariates, third, self.ranked)
+                names = (name for name in together if used[name] in named)
+                p |= zip(names, of_named.tolist(), strict=True)
+        return np.array([*p.values()])
 
 
 def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
@@ -552,12 +473,18 @@ class SummedArms(ArmsInCells):
         remarks = ("unequal_covariate_missing",) * (len(used) < len(given))
         return InCells(known, units, constants, n_missing, remarks)
 
-    def tested(self, metric: str) -> dict[str, MetricColumns]:
+    def tested(self) -> dict[str, dict[str, MetricColumns]]:
         found = {}
-        for pair in self.covariates.get(metric, ()):
-            names = [name.partition("\1")[0] for name in pair if name and not name.endswith(_OWN)]
-            found["/".join(names)] = pair
-        return found if self.weight is None else {**found, self.weight: (self.weight, None)}
+        weight: dict[str, MetricColumns] = (
+            {} if self.weight is None else {self.weight: (self.weight, None)}
+        )
+        for metric in self.specs:
+            named = {}
+            for x in self.covariates.get(metric, ()):
+                names = [name.partition("\1")[0] for name in x if name and not name.endswith(_OWN)]
+                named["/".join(names)] = x
+            found[metric] = named | weight
+        return found
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
         known = self.identified or len(self.n) == 1
@@ -597,12 +524,12 @@ class SummedArms(ArmsInCells):
 
     def third(
         self,
-        form: Floats,
-        record: Any,
         columns: list[int],
         cells: Codes,
-        stratum: int,
         covariates: Sequence[MetricColumns],
+        form: Floats,
+        record: Any,
+        stratum: int,
     ) -> float:
         past = self.users.past
         own_cells = cells[:, stratum]

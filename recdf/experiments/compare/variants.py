@@ -57,6 +57,7 @@ from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import NewIntervals, directions, read_together
 from ..decide.balance import (
     Difference,
+    balance_of,
     in_time,
     looks_like_date,
     segments_moved,
@@ -601,7 +602,7 @@ def compare_users(
         return without_strata(users.counts(health))
 
     ratio = check_sample_ratio(expected, health, arms, count, rows)
-    found, balance = users.unbalanced(arms.pairs)
+    found, balance = balance_of(users, arms.pairs)
     found += [*late, *users_in_both(head, health, users.n, arms)]
 
     given = arms, test or users.compare, ratio, better, settings, found, balance, intervals

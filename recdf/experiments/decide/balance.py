@@ -4,8 +4,10 @@ weights, times, strata."""
 from __future__ import annotations
 
 import datetime
+import itertools
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,15 +16,18 @@ import pandas as pd
 from pandas.api.types import infer_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
 from ...errors import OptionError
+from ...judge.aggregates import UnitsRecord
 from ...judge.cautions import HEALTH_ALPHA
+from ...judge.choices import TwoPlaces
+from ...judge.effects.units import Linear, quantity
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
 from ...judge.users import ArmRows, ExperimentRows
 from ...stats.arms import MEAN_ROUNDING, Sample, linearise
 from ...stats.numbers import normal_quantile, undefined_is_nan
-from ...stats.resampling import random_split_p
+from ...stats.resampling import SYMMETRIC, Split, splits_p, turn_of_split
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
-from ..samples import MetricRows, not_used, sum_by, without_gaps
+from ..samples import Ready, grouped, not_used, without_gaps
 from .sample_ratio import Arms, SampleRatio
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table
@@ -56,60 +61,140 @@ class Difference(NamedTuple):
 
 
 def balance_of(
-    p: Floats, used: Mapping[str, list[str]], metrics: Iterable[str]
+    users: Any, pairs: Sequence[TwoPlaces]
 ) -> tuple[list[Difference], dict[str, Floats]]:
-    """What differs, and p by metric, from p of each covariate that is `used` by some metrics."""
+    """Test every covariate of users, in rows or in cells, for every pair of control and treatment.
+
+    Returns what differs, and by metric p of all tests together in an array (group, control,
+    treatment).
+    """
+    tested = users.tested()
+    used = {name: one for own in tested.values() for name, one in own.items()}
+    shape = len(users.groups), len(users.variants), len(users.variants)
+    p = np.full((len(used), *shape), np.nan)
+    for group, pair in itertools.product(range(shape[0]), pairs):
+        p[:, group, *pair] = users.p_values(used, group, pair)
     p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
     found = []
-    of_metric = {metric: np.full(p.shape[1:], np.nan) for metric in metrics}
-    for (name, of), one in zip(used.items(), p, strict=True):
+    of_metric = {metric: np.full(shape, np.nan) for metric in tested}
+    for name, one in zip(used, p, strict=True):
+        of = [metric for metric, own in tested.items() if name in own]
         found.append(Difference("covariate_differs", name, one < UNBALANCED, of))
         of_metric |= {metric: np.fmin(of_metric[metric], one) for metric in of}
     return found, of_metric
 
 
 def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRows) -> Floats:
-    """Compare units as they were assigned: users, or the sums of their clusters, within strata if
-    there are any.
-
-    Each covariate is tested as it is and, beside others, after a regression on these: a second one
-    that explains it shows a smaller shift. The least p counts twice then.
-    """
-    arm = both.arm
-    stratum = None if rows.strata is None else both.take(rows.strata[0])
-    cell = None
-    n = 2 if stratum is None else 2 * int(stratum.max(initial=0)) + 2
-    if rows.clusters is not None:
-        cell = both.take(rows.clusters) * n + arm + (0 if stratum is None else 2 * stratum)
+    """Compare covariates of the rows of both arms as units were assigned: users, or the sums of
+    their clusters, within strata if there are any."""
     p = np.full(len(covariates), np.nan)
-    columns = {}
-    for i, one in enumerate(one.each(both.take) for one in covariates):
-        if not_used(one, both, rows):
-            continue
-        one = without_gaps(one, None if rows.size is None else both.take(rows.size))
-        if cell is not None:
-            one, present = sum_by(one, cell)
-            arm = present % n % 2
-            stratum = None if stratum is None else present % n // 2
-        values = one.num
-        if one.den is not None:
-            values = linearise(one.num, one.den)[1]
-            # A constant ratio, such as a covariate times the weights, leaves rounding.
-            size = np.abs(one.num).max() / one.den.mean()
-            values = values * (np.sqrt(np.square(values).mean()) > MEAN_ROUNDING * size)
-        values = values - values[:1].sum()  # sums of huge values would lose their digits
-        columns[i] = values / (np.ptp(values) or 1.0)  # a regression would lose small columns
-    if not columns or np.bincount(arm, minlength=2).min() < 2:
+    size = None if rows.size is None else both.take(rows.size)
+    used = [i for i, one in enumerate(covariates) if not not_used(one, both, rows)]
+    if not used:
         return p
-    for i, own in columns.items():
-        p[i] = random_split_p(own, arm, stratum)
-        if len(columns) > 1:
-            beside = [one for j, one in columns.items() if j != i]
-            others = np.column_stack([np.ones(len(arm)), *beside])
-            rest = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
-            if np.ptp(rest) > TINY_REST * np.ptp(own):
-                p[i] = 2 * np.fmin(p[i], random_split_p(rest, arm, stratum))
+    first, *others = (without_gaps(covariates[i], size) for i in used)
+    clusters = None if rows.clusters is None else both.take(rows.clusters)
+    units = grouped(first._replace(covariates=tuple(others)), both, rows, clusters)
+    columns = []
+    for num, den in (units.metric, *units.covariates):
+        one = units.columns[num]
+        if den is not None:
+            # A constant ratio, such as a covariate times the weights, leaves rounding.
+            size = np.abs(one).max() / units.columns[den].mean()
+            one = linearise(one, units.columns[den])[1]
+            one = one * (np.sqrt(np.square(one).mean()) > MEAN_ROUNDING * size)
+        one = one - one[:1].sum()  # the squares of huge values would overflow
+        columns.append(one / (np.ptp(one) or 1.0))
+    means = [*map(Linear, range(len(columns)))]
+    units = replace(units, columns=columns, metric=means[0], covariates=tuple(means[1:]))
+    cells = split(units.cell, 2 * units.n_strata)
+    above = np.tile(units.strata.above, (2, 1))
+
+    def values(form: Floats, stratum: int) -> list[Floats]:
+        """Those of the units of both arms around the mean of both."""
+        forms = np.tile(form, (len(cells), 1))
+        return [units.scores(forms, above, mine) for mine in cells[stratum :: units.n_strata]]
+
+    def third(form: Floats, of_both: UnitsRecord, stratum: int) -> float:
+        return sum(float(np.einsum("i,i,i->", z, z, z)) for z in values(form, stratum))
+
+    def ranked(of: Split, form: Floats, stratum: int) -> Split:
+        control, treatment = values(form, stratum)
+        every = np.concatenate([control, treatment])
+        _, place, count = np.unique(every, return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+        return Split.of(ranks[: len(control)], ranks[len(control) :])
+
+    p[used] = random_split_p(units.record, means, third, ranked)
     return p
+
+
+def random_split_p(
+    record: UnitsRecord,
+    covariates: Sequence[Linear],
+    third: Callable[[Floats, Any, int], float],
+    ranked: Callable[[Split, Floats, int], Split],
+) -> Floats:
+    """p of each covariate over all splits of the units of each stratum into arms of these sizes, by
+    sums in cells (arm × stratum).
+
+    Each is tested as it is and, beside others, after a regression on these: a second one that
+    explains it shows a smaller shift. The least p counts twice then. `third` gives Σ z³ of a form
+    z = f·(x − mean) in a stratum, of which it takes the sums of both arms; `ranked` gives the split
+    that is tested where the values are too skewed for their moments, such as that of their ranks.
+    """
+    at = np.arange(len(record.n)).reshape(2, -1)
+    arms, strata, whole = (record.cells(one) for one in (at, at.T, at.reshape(1, -1)))
+    if min(arms.n) < 2:
+        return np.full(len(covariates), np.nan)
+    forms = np.array([quantity(whole.mean, one).form[0] for one in covariates])
+    # In standard deviations: beside large covariates, small ones would be lost.
+    spread = np.sqrt(np.maximum(np.diag(forms @ whole.central[0] @ forms.T), 0.0))
+    forms /= np.where(spread > 0, spread, 1.0)[:, None]
+    half = (arms.high - arms.low) / 2 + np.abs((arms.high + arms.low) / 2 - whole.mean[0])
+    sizes = record.n[at].T
+    known = np.flatnonzero(sizes.min(axis=1) >= 2).tolist()
+
+    def with_most_skewness(form: Floats, stratum: int) -> Split:
+        """With the largest skewness that there can be."""
+        n_c, n_t = sizes[stratum].tolist()
+        of_both = strata.cells([stratum])
+        var = of_both.squares(form[None])[0] / of_both.n[0]
+        # A constant ratio, such as a covariate times the weights, leaves rounding.
+        if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * (np.abs(form) @ half):
+            return Split(n_c, n_t, 0.0, 0.0, 0.0)
+        most = float(np.abs(form) @ np.where(form != 0, half, 0)) / math.sqrt(var)
+        control, treatment = record.above[at[:, stratum]]
+        return Split(n_c, n_t, float(form @ (treatment - control)), float(var), most)
+
+    def p_of(form: Floats) -> float:
+        splits = [with_most_skewness(form, stratum) for stratum in known]
+        turns = [abs(turn_of_split(*one[:2])) for one in splits]
+        skewed = any(
+            turn and not turn * one.skewness < SYMMETRIC
+            for turn, one in zip(turns, splits, strict=True)
+        )
+        for i, stratum in enumerate(known):
+            skewness = 0.0
+            if skewed and turns[i] and splits[i].var:
+                of_both = strata.cells([stratum])
+                skewness = third(form, of_both, stratum) / of_both.n[0] / splits[i].var ** 1.5
+            splits[i] = splits[i]._replace(skewness=skewness)
+        by_rank = (ranked(one, form, h) for one, h in zip(splits, known, strict=True))
+        return splits_p(splits, by_rank)
+
+    products = forms @ whole.central[0] @ forms.T
+    found = []
+    for i, form in enumerate(forms):
+        p, others = p_of(form), [j for j in range(len(forms)) if j != i]
+        if others:
+            inner = np.linalg.pinv(products[np.ix_(others, others)], hermitian=True)
+            rest = form - inner @ products[others, i] @ forms[others]
+            left = whole.squares(rest[None])[0]
+            if left > TINY_REST**2 * products[i, i]:
+                p = 2 * np.fmin(p, p_of(rest))
+        found.append(p)
+    return np.array(found)
 
 
 def shares_change(
@@ -226,41 +311,39 @@ def in_time(
     return replace(rows, movable=movable_strata(data, rows, time_col, strata)), found
 
 
-def strata_moved(metric: MetricRows, both: ArmRows, rows: ExperimentRows) -> str:
+def strata_moved(ready: Ready, rows: ExperimentRows) -> str:
     """The code of the remark that users of one arm are in strata which are worth more, or nothing.
 
-    Each user gets the mean of the stratum in both arms, as a covariate. A treatment that moves
-    users between strata, such as of visits, is adjusted away within them.
+    Each user gets the mean of the arms' means in the stratum, as a covariate: an effect beside
+    other shares moves no stratum. A treatment that moves users between strata, such as of visits,
+    is adjusted away within them.
     """
-    of = both.defined(metric.defined)
-    if rows.movable is None or min(of.n) < 2:
-        return ""
-    units = metric.sample.each(of.take)
-    size = int(rows.movable.max(initial=0)) + 1
-    den = np.ones(len(of.arm)) if units.den is None else units.den
-    cell = of.take(rows.movable) * 2 + of.arm
-    with undefined_is_nan():
-        worth = np.bincount(cell, units.num, 2 * size) / np.bincount(cell, den, 2 * size)
-    arm = of.arm
-    if rows.clusters is not None:
-        units, present = sum_by(units, of.take(rows.clusters) * 2 + arm)
-        arm = present % 2
-    values = units.num if units.den is None else linearise(units.num, units.den)[1]
-    var = sum(one.var(ddof=1) / len(one) for one in (values[arm == 0], values[arm == 1]))
-    return moved_by_worth(worth.reshape(size, 2), var, of, rows)
-
-
-def moved_by_worth(worth: Floats, var: float, both: ArmRows, rows: ExperimentRows) -> str:
-    """The same by what each stratum is worth in both arms, and the variance of the difference."""
     if rows.movable is None:
         return ""
-    # The mean of the arms' means: an effect beside other shares moves no stratum.
+    units = ready.units
+    n = np.array(units.n)
+    whole = units.whole
+    form = quantity(whole.strata.mean, whole.metric).form
+    var = (whole.record.squares(np.tile(form, (2, 1))) / (n - 1) / n).sum()
+    if ready.kept is None:  # a row for each user who has a value, in the order of the cells
+        users = units.record.n.astype(np.int64)
+        arm, stratum = np.divmod(np.arange(len(users)).repeat(users), units.n_strata)
+        both = ArmRows(None, arm)
+        worth = quantity(units.record.mean, units.metric).value
+    else:
+        both, sample = ready.kept
+        stratum = both.take(rows.movable)
+        n_strata = int(rows.movable.max(initial=0)) + 1
+        cell = both.arm * n_strata + stratum
+        num, den = (np.bincount(cell, values, 2 * n_strata) for values in sample[:2])
+        with undefined_is_nan():
+            worth = num / den
+    worth = worth.reshape(2, -1)
     known = ~np.isnan(worth)
-    index = (np.where(known, worth, 0).sum(axis=1) / known.sum(axis=1).clip(1))[rows.movable]
-    one = Sample(index) if rows.size is None else Sample(index * rows.size, rows.size)
-    n = both.n if one.den is None else map(np.sum, both.split(both.take(one.den)))
-    sums = map(np.sum, both.split(both.take(one.num)))
-    control, treatment = (total / size for total, size in zip(sums, n, strict=True))
+    worth = np.where(known, worth, 0).sum(axis=0) / known.sum(axis=0).clip(1)
+    size = np.ones(len(stratum)) if rows.size is None else both.take(rows.size)
+    one = Sample(size * worth[stratum], size)
+    control, treatment = np.bincount(both.arm, one.num) / np.bincount(both.arm, size)
     if abs(treatment - control) < HALF_AN_ERROR * np.sqrt(var):
         return ""
     p = p_of_balance([one], replace(rows, strata=None), both)[0]
