@@ -16,7 +16,7 @@ from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.constraints import OneLabel
 from ...inputs.door import checks_names, takes_options
 from ...inputs.options import Options, check_names
-from ...judge.aggregates import KnownMoments
+from ...judge.aggregates import UnitsRecord
 from ...judge.choices import (
     TESTS,
     Alternative,
@@ -45,6 +45,7 @@ from ...stats.arms import both, moments_of
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
+from ..decide.balance import ThirdMoment
 from ..samples import (
     MetricRows,
     Ready,
@@ -338,29 +339,22 @@ class MomentArms(ArmsInCells):
             warnings = ("unequal_missing",) * differ(np.array(n_null)[:, None], whole, False)
         return Ready(name, units, dropped, warnings, pair=None if den is None else (num, den))
 
-    def record_of(
+    def sums_of(
         self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
-    ) -> KnownMoments:
-        return self.table.record(columns, cells.ravel())
-
-    def third(
-        self,
-        columns: list[int],
-        cells: Codes,
-        covariates: Sequence[MetricColumns],
-        form: Floats,
-        record: Any,
-        stratum: int,
-    ) -> float:
-        used, *others = np.flatnonzero(form)
+    ) -> tuple[UnitsRecord, ThirdMoment]:
         arms = self.table.record(columns, cells.ravel())
-        skewness = arms.skewness[:, used]
-        if others or np.isnan(skewness).any():  # the test is then that of a normal mean
-            return 0.0
-        var = arms.central[:, used, used] / arms.n
-        apart = arms.mean[:, used] - record.mean[0, used]
-        cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
-        return form[used] ** 3 * cubes.sum()
+
+        def third(form: Floats, record: Any, stratum: int) -> float:
+            used, *others = np.flatnonzero(form)
+            skewness = arms.skewness[:, used]
+            if others or np.isnan(skewness).any():  # the test is then that of a normal mean
+                return 0.0
+            var = arms.central[:, used, used] / arms.n
+            apart = arms.mean[:, used] - record.mean[0, used]
+            cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
+            return form[used] ** 3 * cubes.sum()
+
+        return arms, third
 
 
 # Options of compare_variants that `variant_moments` has, since they are about rows.

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import HUGE, both
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
-from ..decide.balance import Difference, in_time, looks_like_date, random_split_p
+from ..decide.balance import Difference, ThirdMoment, in_time, looks_like_date, random_split_p
 from ..decide.experiment_health import key_of
 from ..decide.sample_ratio import Arms, Surplus
 from ..samples import Ready, Settings, defined_bounds, differ
@@ -57,10 +56,13 @@ class ArmsInCells:
 
     def tested(self) -> dict[str, dict[str, MetricColumns]]:
         """What is to be alike in both arms of every metric, by its name."""
-        return {
-            metric: {"/".join(filter(None, x)): x for x in self.covariates.get(metric, ())}
-            for metric in self.specs
-        }
+        found: dict[str, dict[str, MetricColumns]] = {}
+        for metric in self.specs:
+            found[metric] = own = {}
+            for x in self.covariates.get(metric, ()):
+                names = [name.partition("\1")[0] for name in x if name and not name.endswith(_OWN)]
+                own["/".join(names)] = x
+        return found
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
         """Users of every variant, in each group and over all of them."""
@@ -74,23 +76,11 @@ class ArmsInCells:
         """Covariates that can be used to compare both arms."""
         return list(tested)
 
-    def record_of(
+    def sums_of(
         self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
-    ) -> UnitsRecord:
-        """Some columns in each stratum of both arms, without gaps of the covariates."""
-        raise NotImplementedError
-
-    def third(
-        self,
-        columns: list[int],
-        cells: Codes,
-        covariates: Sequence[MetricColumns],
-        form: Floats,
-        record: Any,
-        stratum: int,
-    ) -> float:
-        """Σ (form·(x − mean))³ of some columns in a stratum, of which `record` has the sums of both
-        arms; `RowsNeeded` where nobody knows it."""
+    ) -> tuple[UnitsRecord, ThirdMoment]:
+        """Some columns in each stratum of both arms, without gaps of the covariates, and their
+        third moments; these raise `RowsNeeded` where nobody knows them."""
         raise NotImplementedError
 
     def ranked(self, of: Split, form: Floats, stratum: int) -> Split:
@@ -127,9 +117,8 @@ class ArmsInCells:
             named = self.usable([used[name] for name in together], cells)
             if named:
                 columns, covariates = self.forms(named)
-                third = partial(self.third, columns, cells, named)
-                record = self.record_of(columns, cells, named)
-                of_named = random_split_p(record, covariates, third, self.ranked)
+                sums = self.sums_of(columns, cells, named)
+                of_named = random_split_p(covariates, *sums, self.ranked)
                 names = (name for name in together if used[name] in named)
                 p |= zip(names, of_named.tolist(), strict=True)
         return np.array([*p.values()])
@@ -243,12 +232,6 @@ class SummedArms(ArmsInCells):
     @property
     def n(self) -> Floats:
         return np.asarray(self.users.record.n[self.cells].sum(axis=(2, 3)))
-
-    def record_of(
-        self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
-    ) -> UnitsRecord:
-        constants = self.constants(columns, cells, covariates)
-        return self.users.known(cells.reshape(-1, cells.shape[2]), columns, constants)
 
     def missing(self, covariate: MetricColumns) -> Mask:
         """The patterns of users without a value."""
@@ -474,17 +457,10 @@ class SummedArms(ArmsInCells):
         return InCells(known, units, constants, n_missing, remarks)
 
     def tested(self) -> dict[str, dict[str, MetricColumns]]:
-        found = {}
         weight: dict[str, MetricColumns] = (
             {} if self.weight is None else {self.weight: (self.weight, None)}
         )
-        for metric in self.specs:
-            named = {}
-            for x in self.covariates.get(metric, ()):
-                names = [name.partition("\1")[0] for name in x if name and not name.endswith(_OWN)]
-                named["/".join(names)] = x
-            found[metric] = named | weight
-        return found
+        return {metric: own | weight for metric, own in super().tested().items()}
 
     def counts(self, health: pd.DataFrame | None) -> Floats:
         known = self.identified or len(self.n) == 1
@@ -522,29 +498,27 @@ class SummedArms(ArmsInCells):
             bounds=bounds,
         )
 
-    def third(
-        self,
-        columns: list[int],
-        cells: Codes,
-        covariates: Sequence[MetricColumns],
-        form: Floats,
-        record: Any,
-        stratum: int,
-    ) -> float:
-        past = self.users.past
-        own_cells = cells[:, stratum]
-        if not {*columns} <= {*past}:
-            raise RowsNeeded
-        constants = self.constants(past, cells, covariates)
-        cubes = self.users.cubes_of(-1, own_cells, constants)
-        if cubes is None:
-            raise RowsNeeded
-        whole = self.users.known(own_cells, past, constants).cells([[0, 1]])
-        own = np.array([form[columns.index(i)] if i in columns else 0.0 for i in past])
-        half = (whole.high - whole.low) / 2
-        spread = np.sqrt(record.squares(form[None]) / record.n)
-        tiled, above = (np.tile(x, (2, 1)) for x in (own, whole.above[0]))
-        return float(cubes.of(tiled, whole.grid.base, above, half, spread.repeat(2)).sum())
+    def sums_of(
+        self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
+    ) -> tuple[UnitsRecord, ThirdMoment]:
+        def third(form: Floats, record: Any, stratum: int) -> float:
+            past = self.users.past
+            if not {*columns} <= {*past}:
+                raise RowsNeeded
+            of_past = self.constants(past, cells, covariates)
+            cubes = self.users.cubes_of(-1, cells[:, stratum], of_past)
+            if cubes is None:
+                raise RowsNeeded
+            every = np.zeros((4, len(past)))  # of all covariates: 0 of those that have no part in z
+            half = (record.high - record.low) / 2
+            of_columns = form, record.grid.base, record.above[0], half
+            every[:, [past.index(i) for i in columns]] = of_columns
+            spread = np.sqrt(record.squares(form[None]) / record.n).repeat(2)
+            own, base, above, half = np.tile(every[:, None], (2, 1))
+            return float(cubes.of(own, base, above, half[0], spread).sum())
+
+        constants = self.constants(columns, cells, covariates)
+        return self.users.known(cells.reshape(-1, cells.shape[2]), columns, constants), third
 
 
 def labels_in_memory(

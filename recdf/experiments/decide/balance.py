@@ -125,23 +125,26 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
         ranks = (np.cumsum(count) - (count - 1) / 2)[place]
         return Split.of(ranks[: len(control)], ranks[len(control) :])
 
-    p[used] = random_split_p(units.record, means, third, ranked)
+    p[used] = random_split_p(means, units.record, third, ranked)
     return p
 
 
+# Σ z³ of a form z = f·(x − mean) in a stratum, of which the record has the sums of both arms.
+ThirdMoment = Callable[[Floats, Any, int], float]
+
+
 def random_split_p(
-    record: UnitsRecord,
     covariates: Sequence[Linear],
-    third: Callable[[Floats, Any, int], float],
+    record: UnitsRecord,
+    third: ThirdMoment,
     ranked: Callable[[Split, Floats, int], Split],
 ) -> Floats:
     """p of each covariate over all splits of the units of each stratum into arms of these sizes, by
     sums in cells (arm × stratum).
 
     Each is tested as it is and, beside others, after a regression on these: a second one that
-    explains it shows a smaller shift. The least p counts twice then. `third` gives Σ z³ of a form
-    z = f·(x − mean) in a stratum, of which it takes the sums of both arms; `ranked` gives the split
-    that is tested where the values are too skewed for their moments, such as that of their ranks.
+    explains it shows a smaller shift. The least p counts twice then. `ranked` gives the split that
+    is tested where the values are too skewed for their moments, such as that of their ranks.
     """
     at = np.arange(len(record.n)).reshape(2, -1)
     arms, strata, whole = (record.cells(one) for one in (at, at.T, at.reshape(1, -1)))
