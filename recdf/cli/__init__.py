@@ -19,10 +19,10 @@ import time
 import traceback
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -109,16 +109,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     if of_project and (not given.quiet or "--quiet" in of_project):
         complain(f"recdf: options of {given.project}: {shlex.join(of_project)}")
-    seen: list[Warning | str] = []
+    seen: list[tuple[str, str]] = []
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        """Print a warning of recdf as one line in the words of the command, and remember it."""
+        if not issubclass(category, RecdfWarning):
+            usual(message, category, *place, **more)
+            return
+        seen.append(("warning", str(message)))
+        if not given.quiet:
+            complain(f"recdf: warning: {' '.join(str(message).split())}")
+
     try:
         with _ended_by_signals(), warnings.catch_warnings(), in_flags(given.parser.flags()):
             warnings.simplefilter("always", RecdfWarning)
             if not getattr(given, "allow_empty", True):
                 warnings.simplefilter("error", NoOverlapWarning)
-            warnings.showwarning = partial(_show_warning, warnings.showwarning, given, seen)
+            warnings.showwarning = show
             record = RunRecord(given, words)
             code = _run_command(given, record)
-            code = code or fail_on(given, (("warning", str(message)) for message in seen))
+            code = code or fail_on(given, seen)
             if code in (0, 1, 3):
                 record.write(code)
             return code
@@ -166,7 +177,6 @@ def _run_command(given: Namespace, record: RunRecord) -> int:
     try:
         with_formats(given)
         record.check()
-        refuse_outputs(given, record.states)
         code = given.run(given) or 0
         if changed := record.changed():
             what = f"error: {changed[0]} changed while it was read; run this again"
@@ -251,24 +261,6 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _show_warning(
-    usual: Callable[..., None],
-    given: Namespace,
-    seen: list[Warning | str],
-    message: Warning | str,
-    category: type[Warning],
-    *place: Any,
-    **more: Any,
-) -> None:
-    """Print a warning of recdf as one line in the words of the command line, and remember it."""
-    if not issubclass(category, RecdfWarning):
-        usual(message, category, *place, **more)
-        return
-    seen.append(message)
-    if not given.quiet:
-        complain(f"recdf: warning: {' '.join(str(message).split())}")
-
-
 # ------------------------------------------------------------------------------------------
 # `run.json` beside a result says what was run on which files, and how it ended. The inputs are
 # listed before the command reads them, so that one that has gone or changed since is found.
@@ -294,35 +286,9 @@ PASSING = {
 }
 
 
-def outputs_of(given: Namespace) -> list[Path]:
-    """Return the files that the run of a command may write into --out."""
-    out = getattr(given, "out", None)
-    names = getattr(given, "writes", None)
-    if out is None:
-        return []
-    return [out] if names is None else [out / name for name in names]
-
-
-def refuse_outputs(given: Namespace, inputs: Iterable[str]) -> None:
-    """Check all files that a command writes before it does any work. None of them may be one of its
-    inputs, which would be lost."""
-    beside = given_files(given, "junit", "summary")
-    read = {os.path.realpath(path): path for path in inputs}
-    rows_in_parts = {os.path.dirname(place): path for place, path in read.items()}
-    read |= {place: one for place, one in rows_in_parts.items() if place.endswith(PER_USER)}
-    named = [("out", path) for path in outputs_of(given)] + list(beside.items())
-    for name, path in named:
-        if (place := os.path.realpath(path)) in read:
-            raise OptionError(
-                f"--{name} {getattr(given, name)} would replace {read[place]}, which this command "
-                "reads; name another place"
-            )
-    refuse_files(outputs_of(given), getattr(given, "overwrite", False))
-    refuse_files(beside.values(), True)
-
-
 class RunRecord:
-    """The files that a command is given, and what is written about its run."""
+    """The files that a command is given and those that it may write, and what is written about its
+    run."""
 
     def __init__(self, given: Namespace, words: Iterable[str]) -> None:
         self.given, self.words, self.started = given, words, time.time()
@@ -330,8 +296,12 @@ class RunRecord:
         # a name.
         self.inputs: dict[str, list[str]] = {}
         self.out: Path | None = getattr(given, "out", None)
+        self.outputs: list[Path] = []
+        if self.out is not None:
+            names = getattr(given, "writes", None)
+            self.outputs = [self.out] if names is None else [self.out / name for name in names]
         # What an earlier run of this command wrote beside a result is no input, and is replaced.
-        replaced = {os.path.realpath(path) for path in outputs_of(given)}
+        replaced = {os.path.realpath(path) for path in self.outputs}
         for action in given.parser._actions:
             values = getattr(given, action.dest, None)
             words_of_usage = {*str(action.metavar).split()}
@@ -347,15 +317,27 @@ class RunRecord:
         self.older = {path: _state(path) for path in self._place()[1]}
 
     def check(self) -> None:
-        """Raise before the command runs if the record cannot be written: a folder has its name, or
-        the name is too long."""
+        """Check all files that the command and its record are written to before it does any work.
+        None of them may be one of its inputs, which would be lost."""
         place = self._place()[0]
         if self.out is not None and os.path.isdir(place):
             raise IsADirectoryError(
                 errno.EISDIR, "is a folder; expected a file or none", str(place)
             )
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(FileNotFoundError, NotADirectoryError):  # but not that a name is too long
             os.lstat(place)
+        beside = given_files(self.given, "junit", "summary")
+        read = {os.path.realpath(path): path for path in self.states}
+        rows_in_parts = {os.path.dirname(place): path for place, path in read.items()}
+        read |= {place: one for place, one in rows_in_parts.items() if place.endswith(PER_USER)}
+        for name, path in [*(("out", path) for path in self.outputs), *beside.items()]:
+            if lost := read.get(os.path.realpath(path)):
+                raise OptionError(
+                    f"--{name} {getattr(self.given, name)} would replace {lost}, which this "
+                    "command reads; name another place"
+                )
+        refuse_files(self.outputs, getattr(self.given, "overwrite", False))
+        refuse_files(beside.values(), True)
 
     def changed(self) -> list[str]:
         """Return the inputs that have gone or changed since the command began."""

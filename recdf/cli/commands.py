@@ -22,7 +22,6 @@ import textwrap
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -344,7 +343,7 @@ class Command(NamedTuple):
         if reads:
             add_arguments(command, FILE_FORMATS)
         add_output(command, fail_on=self.fails)
-        command.set_defaults(run=partial(_answer, self), parser=command, **self.defaults)
+        command.set_defaults(run=self.run, parser=command, **self.defaults)
 
     def parameters(self) -> dict[str, Callable[..., Any]]:
         """Return the parameters that are flags, each with its first function."""
@@ -359,48 +358,49 @@ class Command(NamedTuple):
             if name in self.untyped or shapes_of(function)[name][0] is not None
         }
 
+    def run(self, given: Namespace) -> int:
+        """Run a command. Its tables and texts are written in one step; then the tables are printed,
+        what is said of them, and what was written.
 
-def _answer(command: Command, given: Namespace) -> int:
-    """Run a command. Its tables and texts are written in one step; then the tables are printed,
-    what is said of them, and what was written.
-
-    Of all files that a run may write, none of an older run stays beside the new ones.
-    """
-    names = command.parameters()
-    values = {name: getattr(given, name) for name in names if hasattr(given, name)}
-    options = {name: None if one in ([], ["none"]) else one for name, one in values.items()}
-    if "details" in names:  # files have all columns
-        options["details"] = True
-    reply = command.call(given, options)
-    written, printed = (
-        {
-            name: default_columns(table, hasattr(given, "details"))
-            if "details" in names and type(table) is Comparison
-            else table
-            for name, table in tables.items()
-        }
-        for tables in (reply.tables, reply.tables if reply.printed is None else reply.printed)
-    )
-    files = {given.out / f"{name}.parquet": one for name, one in written.items() if given.out}
-    if files or reply.texts:
-        content = b"".join(table.to_parquet(index=False) for table in files.values())
-        run = {RUN: hashlib.sha256(content).hexdigest()}
-        every = [given.out / name for name in given.writes] if files else []
-        with published(every, overwrite=given.overwrite, verdicts=reply.texts) as place:
-            for path, table in files.items():
-                own = DataFrame(table, copy=False)
-                own.attrs = table.attrs | run
-                own.to_parquet(place(path), index=False)
-            for path, one in reply.texts.items():
-                write_text(path, place(path), one)
-    print_tables(given, reply.text, printed)
-    note(given, reply.note)
-    note(given, f"\nwrote {', '.join(map(str, files))}" if files else "")
-    if reply.code:
-        say_why(given, reply.code, reply.reasons)
-        return reply.code
-    found = reply.failings
-    if found is None:
-        verdicts = [one for one in reply.tables.values() if {*VERDICT_COLUMNS} <= {*one.columns}]
-        found = failing_verdicts(*verdicts)
-    return fail_on(given, found, always=reply.always)
+        Of all files that a run may write, none of an older run stays beside the new ones.
+        """
+        names = self.parameters()
+        values = {name: getattr(given, name) for name in names if hasattr(given, name)}
+        options = {name: None if one in ([], ["none"]) else one for name, one in values.items()}
+        if "details" in names:  # files have all columns
+            options["details"] = True
+        reply = self.call(given, options)
+        written, printed = (
+            {
+                name: default_columns(table, hasattr(given, "details"))
+                if "details" in names and type(table) is Comparison
+                else table
+                for name, table in tables.items()
+            }
+            for tables in (reply.tables, reply.tables if reply.printed is None else reply.printed)
+        )
+        files = {given.out / f"{name}.parquet": one for name, one in written.items() if given.out}
+        if files or reply.texts:
+            content = b"".join(table.to_parquet(index=False) for table in files.values())
+            run = {RUN: hashlib.sha256(content).hexdigest()}
+            every = [given.out / name for name in given.writes] if files else []
+            with published(every, overwrite=given.overwrite, verdicts=reply.texts) as place:
+                for path, table in files.items():
+                    own = DataFrame(table, copy=False)
+                    own.attrs = table.attrs | run
+                    own.to_parquet(place(path), index=False)
+                for path, one in reply.texts.items():
+                    write_text(path, place(path), one)
+        print_tables(given, reply.text, printed)
+        note(given, reply.note)
+        note(given, f"\nwrote {', '.join(map(str, files))}" if files else "")
+        if reply.code:
+            say_why(given, reply.code, reply.reasons)
+            return reply.code
+        found = reply.failings
+        if found is None:
+            verdicts = [
+                one for one in reply.tables.values() if {*VERDICT_COLUMNS} <= {*one.columns}
+            ]
+            found = failing_verdicts(*verdicts)
+        return fail_on(given, found, always=reply.always)

@@ -126,17 +126,15 @@ def levels_table(
 # -- rows of true at new ranks
 
 
-def true_rows(
-    matched: Matched, lists: Integers, keep: Mask | None = None
-) -> tuple[Integers, Integers]:
-    """Return the rows of `true` of some lists, or those that are to be kept: places in `lists`, and
-    places of rows."""
+def true_rows(matched: Matched, lists: Integers, keep: Mask) -> tuple[Integers, Integers]:
+    """Return those rows of `true` of some lists that are to be kept: places in `lists`, and places
+    of rows."""
     start = np.append(matched.true_lists.start, matched.true_lists.start[-1])
     entry = matched.true_list[lists]
     length = np.diff(start)[entry]
     of = run_of(length)
     row = spans(start[entry], length)
-    return (of, row) if keep is None else (of[keep[row]], row[keep[row]])
+    return of[keep[row]], row[keep[row]]
 
 
 def with_ranks(

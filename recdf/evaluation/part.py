@@ -94,8 +94,8 @@ class ListRows:
     by: DataFrame
     list_by: ndarray
     columns: Mapping[str, ndarray]
-    carried: Mapping[str, Series] = field(default_factory=dict)
-    first: Mapping[str, ndarray] = field(default_factory=dict)
+    carried: Mapping[str, Series]
+    first: Mapping[str, ndarray]
 
     def __len__(self) -> int:
         return len(self.list_by)

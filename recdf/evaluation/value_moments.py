@@ -104,11 +104,6 @@ class GroupMoments:
             missing = np.stack(numbers, axis=1).astype(np.float64)
         return cls(rows, missing, of_groups, w is not None)
 
-    @property
-    def n(self) -> ndarray:
-        """The number of lists with a value."""
-        return self.sums[0]
-
     def __add__(self, other: GroupMoments) -> GroupMoments:
         """Add the moments of two parts; squares are about the common mean: no digits cancel (Chan
         et al. 1979)."""

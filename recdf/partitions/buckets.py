@@ -497,7 +497,7 @@ class Distinct:
     holds items, if its items are among the columns."""
 
     schema: Schema
-    lists: ItemLists | None = None
+    lists: ItemLists | None
 
     def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         found = self.schema.empty_table()

@@ -563,10 +563,8 @@ class EngineRun(Run):
 
     def _labels(self, table: Table) -> DataFrame:
         """Return the rows per list in the dtypes that `evaluate` gives them."""
-        by = self.needed.by
         keys = list(map(str, self.needed.keys))
-        carried = list(self.call.carry)
-        rest = [name for name in table.column_names if name not in (*by, *keys, *carried)]
+        of_pred = [*self.needed.by, *self.call.carry]
         of_keys = table.select(keys)
         key_frame = plain = labels_of_table(of_keys)
         if self.needed.given is not None:
@@ -582,7 +580,6 @@ class EngineRun(Run):
                 kinds = [one[name] for one in dtypes]
                 if any(kind != kinds[0] and "category" in (kind, kinds[0]) for kind in kinds):
                     key_frame[name] = plain[name]
-        pred = self.frames["pred"]
-        labels = [self.engine.labels(table.select(names), pred) for names in (by, carried)]
-        numbers = table.select(rest).to_pandas()
-        return pd.concat([labels[0], key_frame, labels[1], numbers], axis=1)
+        labels = self.engine.labels(table.select(of_pred), self.frames["pred"])
+        numbers = table.drop_columns([*keys, *of_pred]).to_pandas()
+        return pd.concat([key_frame, labels, numbers], axis=1)[table.column_names]

@@ -47,9 +47,9 @@ from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..progress import Progress
 from ..publishing import PER_USER, staging_folder
-from .buckets import Packing, rows_table
+from .buckets import rows_table
 from .files_run import evaluate_dealt, files_engine
-from .in_buckets import InBuckets
+from .in_buckets import users_in_buckets
 from .needed import Needed, NeededOfFiles
 from .source import OF_ARROW, Source, frame_of_arrow, plain_schema, whole_table
 
@@ -168,19 +168,14 @@ class StoredEvaluation(Evaluation):
         """Return what `work` makes of some columns of each bucket, dealt by the values of
         `keys`."""
         source = self._source
-        names = [name for name in columns if name in source.schema.names]
-        n_bytes = sizes().working_copies * source.n_rows * source.row_bytes(names)
+        there = [name for name in columns if name in source.schema.names]
+        n_bytes = sizes().working_copies * source.n_rows * source.row_bytes(there)
         n_buckets = int(min(n_bytes / (sizes().part_share * self._limit) + 1, MOST_DEALT))
-        packings = {"per_user": Packing(keys, keys[0], n_buckets, source.fields(names))}
-
-        def on_rows(_: int, rows: Mapping[str, pa.Table]) -> Any:
-            return work(source.as_pandas(rows["per_user"]))
-
-        sources = {"per_user": source}
-        with files_engine(
-            sources, "the rows", sizes().kept_share * self._limit, shown=False
-        ) as engine:
-            return InBuckets(engine, sources, packings).made(on_rows)[0]
+        frames = {"per_user": source}
+        kept = sizes().kept_share * self._limit
+        with files_engine(frames, "the rows", kept, shown=False) as engine:
+            dealt = users_in_buckets(engine, frames, {"per_user": columns}, keys, n_buckets)
+            return dealt.made_of_frames(work)[0]
 
     def _compared_rows(self, unused: str | None) -> Any:
         return self if self.rows_stay and unused is None else super()._compared_rows(unused)

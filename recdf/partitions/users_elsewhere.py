@@ -7,9 +7,8 @@ another kind than the others, such as a frame in memory, are dealt in this proce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -45,7 +44,9 @@ def made_by_user(
     others: dict[str, DataFrame] = {}
     for role, one in tables.items():
         if isinstance(one, DataFrame) or engine_of(one) != kind:
-            others[role] = needed_frame(one, role, partial(_those_of, names))
+            others[role] = needed_frame(
+                one, role, lambda head: [name for name in head.columns if name in names]
+            )
         elif kind:
             own[role] = one
         else:
@@ -81,7 +82,3 @@ def may_be_id(kind: pa.DataType) -> bool:
     """Whether a column of this type may tell users, or groups of them, apart."""
     no_ids = pa.types.is_floating, pa.types.is_boolean, pa.types.is_timestamp
     return not any(of(kind) for of in no_ids)
-
-
-def _those_of(names: Collection[str], frame: DataFrame) -> list[str]:
-    return [name for name in frame.columns.tolist() if name in names]
