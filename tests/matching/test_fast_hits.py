@@ -130,7 +130,7 @@ def test_squares_of_one_group_and_of_several(values, squares, terms, resized):
             found.sums[2][0], [squares, np.var(others[0]) * len(values), 0.0]
         )
         np.testing.assert_array_equal(
-            found.n[0], [np.count_nonzero(~np.isnan(column)), len(values), 0]
+            found.sums[0, 0], [np.count_nonzero(~np.isnan(column)), len(values), 0]
         )
 
 
