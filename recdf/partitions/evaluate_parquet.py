@@ -172,10 +172,10 @@ class StoredEvaluation(Evaluation):
         n_bytes = sizes().working_copies * source.n_rows * source.row_bytes(there)
         n_buckets = int(min(n_bytes / (sizes().part_share * self._limit) + 1, MOST_DEALT))
         frames = {"per_user": source}
+        of_rows = frames, {"per_user": columns}, keys, n_buckets, {"per_user": source.schema}
         kept = sizes().kept_share * self._limit
         with files_engine(frames, "the rows", kept, shown=False) as engine:
-            dealt = users_in_buckets(engine, frames, {"per_user": columns}, keys, n_buckets)
-            return dealt.made_of_frames(work)[0]
+            return users_in_buckets(engine, *of_rows).made_of_frames(work)[0]
 
     def _compared_rows(self, unused: str | None) -> Any:
         return self if self.rows_stay and unused is None else super()._compared_rows(unused)
