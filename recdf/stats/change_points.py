@@ -15,8 +15,10 @@ Contract, for nights with values x and standard errors s of their own:
    are on its side, and the mean after it differs by more than 4 standard errors, of the largest of
    three variances and with the long-run variance of the nights before it, at one of its standard
    errors; it is sure (`sure`) at three of them.
-5. The first nights, from which ranks begin, have none of their own. Each of them is looked at once,
-   by the second look at the week that follows it, and the clearest change is sure.
+5. The first nights, from which ranks begin, have none of their own, and the ranks after them are
+   few. So every night from the 22nd to the 42nd the step that fits best is looked at, too. It is
+   sure if a week has followed, and the levels differ by more than 4 standard errors, with the
+   long-run variance of what is off both levels, at three of its standard errors.
 
 References: Gandy and Lau 2013; Shin, Ramdas and Rinaldo 2024 (e-detectors); Andrews 1991.
 """
@@ -37,11 +39,13 @@ HALF_OF_WEIGHT = 30.0  # nights within which a change begins with probability on
 LEAST_NIGHTS = 22  # fewer tell nothing of a change
 CLIP, OUTLIER = 4.0, 5.0  # standard deviations: cut in means, named as a night apart
 SECOND, EARLY_LOOK, SURE_LOOK = 4.0, 1.0, 3.0  # see 4 above
+NO_LONGER = 2.0  # standard errors within which the latest nights no longer differ
 RECENT, LAGS = 14, 14
 # Nights before a change, and nights that tell of one among the first.
 LEAST_BEFORE, NIGHTS_AFTER = 8, 7
-# Standard errors of correlations; fewer where a change is said.
-TOO_ALIKE, ALIKE_BEFORE = 3.0, 2.0
+STEPS_UNTIL = 42  # nights; later ones have enough before them for bets
+# Standard errors of correlations: without a change, with one, and with one beyond CLEAR errors.
+TOO_ALIKE, ALIKE_BEFORE, ALIKE_CLEAR, CLEAR = 3.0, 2.0, 2.5, 6.0
 ALIKENESS = ("from one to the next", "from week to week", "in slow waves")
 MEDIAN_OF_SQUARE = 0.4549  # of a standard normal variable
 
@@ -63,8 +67,8 @@ class Nights(NamedTuple):
 
 class LevelChange(NamedTuple):
     """First night of the new level, the nights on which it was found and was sure (None: not yet),
-    ln of its evidence when it was found (NaN among the first nights), and its size in standard
-    deviations of a night.
+    ln of its evidence when it was found (NaN where a step of the first nights tells alone), and its
+    size in standard deviations of a night.
 
     `ends` is the night after its last one where the latest nights no longer differ, and `drifts`
     says that a line fits better than a step.
@@ -97,9 +101,10 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
     """
     changes: list[LevelChange] = []
     start, left, n, likeliest = 0, alpha, len(nights), 0
+    earlier = nights.take(0, 0)
     while n - start >= LEAST_NIGHTS:
         left /= 2 if changes else 1
-        change, begins = _first_change(nights.take(start), left)
+        change, begins = _first_change(nights.take(start), left, earlier)
         likeliest = start + begins
         if change is None:
             break
@@ -109,10 +114,12 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
         )
         if sure is None:
             break
+        earlier = nights.take(changes[-2].begins if len(changes) > 1 else 0, changes[-1].begins)
         start = sure + 1
     edges = [0, *(one.begins for one in changes), n]
     like = np.zeros(4)
     line = None
+    least = math.inf
     if changes:  # what is off a line through all nights, if it fits better than these levels
         off = off_levels(nights, [0, n])[0]
         time = np.arange(n) - (n - 1) / 2
@@ -127,7 +134,8 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
         after = nights.take(at, end)
         like = np.maximum(like, likeness(off_levels(before, [0, at - first])[0]))
         _, z, _ = second_look(before, after.take(-RECENT), EARLY_LOOK)
-        if end == n and not (z * changes[i].size > 0 and abs(z) > 2):
+        least = min(least, abs(z))
+        if end == n and not (z * changes[i].size > 0 and abs(z) > NO_LONGER):
             side = math.copysign(1.0, changes[i].size)
             beyond = side * second_look(before, after, EARLY_LOOK)[2] - abs(changes[i].size) / 2
             changes[i] = changes[i]._replace(ends=at + int(np.argmax(np.cumsum(beyond))) + 1)
@@ -142,7 +150,9 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
         apart = {int(at): off[at] for at in np.flatnonzero(np.abs(off) > OUTLIER)}
         sd = np.median(of_nights) if np.ptp(nights.x) > 0 else math.nan
     most = np.argmax(like[:3])
-    limit = ALIKE_BEFORE if any(one.ends is None for one in changes) else TOO_ALIKE
+    limit = TOO_ALIKE
+    if any(one.ends is None for one in changes):
+        limit = ALIKE_CLEAR if line is None and least > CLEAR else ALIKE_BEFORE
     return Series(changes, ALIKENESS[most] if like[most] > limit else "", apart, sd)
 
 
@@ -153,25 +163,22 @@ def seen_in_a_week(n: int, alpha: float) -> float:
     return 2.4 + 10 * needed / n if n >= 6.5 * needed else math.nan
 
 
-def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int]:
+def _first_change(nights: Nights, alpha: float, earlier: Nights) -> tuple[LevelChange | None, int]:
     """Return the first sure change, or else the first that was found, and where the likeliest
-    begins."""
+    begins; `earlier` are nights of the level before the last change."""
+    step = _first_step(nights)
+    if step is not None and len(earlier):
+        again = second_look(earlier, nights.take(step.begins, step.found + 1), EARLY_LOOK)[1]
+        # What leads back to the level before ends the last change and is none of its own.
+        step = step if abs(again) > NO_LONGER else None
+    if step is not None and step.begins <= _first_bet(_days(nights)):
+        return step, step.begins
     found: LevelChange | None = None
-    most = SECOND
-    first_bet = _first_bet(_days(nights))
-    for at in range(LEAST_BEFORE, min(first_bet, len(nights) - NIGHTS_AFTER) + 1):
-        # The clearest change among the nights before the first bet.
-        last = at + NIGHTS_AFTER - 1
-        week = nights.take(at, last + 1)
-        size, z, _ = second_look(nights.take(0, at), week, SURE_LOOK)
-        if abs(z) > most:
-            found = LevelChange(at, last, last, math.nan, size)
-            most = abs(z)
-    if found is not None:
-        return found, found.begins
     evidence, begins = log_evidence(nights)
     over = np.flatnonzero(evidence > -math.log(alpha))
     for last in map(int, [*over[:30], *over[30::7]]):  # a look that fails for a month is weekly
+        if step is not None and last > step.found:
+            break
         at = int(begins[last])
         if last == at or at < LEAST_BEFORE or (found is not None and at > found.begins + RECENT):
             continue
@@ -182,9 +189,50 @@ def _first_change(nights: Nights, alpha: float) -> tuple[LevelChange | None, int
             continue
         found = found or LevelChange(at, last, None, evidence[last], size)
         if abs(second_look(before, after, SURE_LOOK)[1]) > SECOND:
-            found = found._replace(begins=at, sure=last, size=size)
-            break
-    return found, int(begins[-1])
+            return found._replace(begins=at, sure=last, size=size), at
+    if step is not None and found is not None:
+        step = step._replace(found=found.found, log_evidence=found.log_evidence)
+    return step or found, int(begins[-1])
+
+
+def _first_step(nights: Nights) -> LevelChange | None:
+    """Return the first clear step of the first nights, a week after it or later."""
+    for last in range(LEAST_NIGHTS - 1, min(len(nights), STEPS_UNTIL)):
+        at, size, z = _clearest_step(nights.take(0, last + 1))
+        if abs(z) > SECOND and last - at >= NIGHTS_AFTER - 1:
+            return LevelChange(at, last, last, math.nan, size)
+    return None
+
+
+def _clearest_step(nights: Nights) -> tuple[int, float, float]:
+    """Return where a step fits best, its size in standard deviations of a night, and the same over
+    its standard error, with the long-run variance of what is off both levels."""
+    n = len(nights)
+    day = _days(nights)
+    of_day = np.eye(day.max() + 1)[day]
+    begins = np.arange(LEAST_BEFORE, n - 1)
+    steps = (np.arange(n)[:, None] >= begins).astype(float)
+
+    def within_days(columns: Floats, sd: Floats) -> Floats:
+        weighed = of_day / sd[:, None]
+        return columns - weighed @ np.linalg.lstsq(weighed, columns)[0]
+
+    off, sd = off_levels(nights, [0, n])
+    step = within_days(steps / sd[:, None], sd)
+    best = int(np.argmax((off @ step) ** 2 / (step**2).sum(axis=0)))
+    edges = [0, int(begins[best]), n]
+    off, sd = off_levels(nights, edges, cut=False)
+    # So few nights may seem nearly equal: no more than three of them are cut.
+    reach = max(CLIP, np.sort(np.abs(off))[-4])
+    far = off - np.clip(off, -reach, reach)
+    values = (nights.x - np.median(nights.x)) / sd - far
+    value, step = within_days(np.column_stack([values, steps[:, best] / sd]), sd).T
+    size = (step @ value) / (step @ step)
+    left = value - size * step
+    spread = max(1.0, left @ left / (n - of_day.shape[1] - 1))
+    long_run = max(1.0, likeness(left)[3] + SURE_LOOK * 2 * math.sqrt(4.5 / n))
+    error = math.sqrt(long_run * spread / (step @ step))
+    return edges[1], size / (np.median(sd) * math.sqrt(spread)), size / error
 
 
 def _first_bet(day: np.ndarray) -> int:
@@ -333,7 +381,7 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
     gone = after.x - np.array([of_day.get(day, usual) for day in after.day.tolist()])
     off_by = np.clip(gone / np.sqrt(variances(after, tau2)), -2 * CLIP, 2 * CLIP)
     recent = off[-RECENT:] @ off[-RECENT:] / RECENT if n > 2 * RECENT else 0.0
-    spread = max(1.0, off @ off / max(n - 7, 1), recent)
+    spread = max(1.0, off @ off / (n - (7 if n >= LEAST_NIGHTS - 1 else 1)), recent)
     of_after = (4 * spread + np.square(off_by - off_by.mean()).sum()) / (3 + m)
     fitted = max(1, 7 / min(m, 7)) / n
     error = math.sqrt(long_run * (max(spread, of_after) / m + spread * fitted))

@@ -142,6 +142,37 @@ def test_a_fall_among_the_first_nights_which_have_no_rank_of_their_own_is_found(
     assert (outage.changes, [*outage.outliers]) == ([], [12])
 
 
+@pytest.mark.parametrize("night", [8, 10, 14, 18, 22, 26, 29])
+def test_a_large_fall_in_a_short_job_is_said_by_its_last_night(night):
+    """It had hidden itself: in its own variance, or as likeness of the nights."""
+    for seed in range(4):
+        rng = np.random.default_rng([night, seed])
+        x = rng.normal(0, 0.04, 36) + np.where(np.arange(36) < night, 0.6, 0.4)
+        series = changes_of_level(alone(x, 0.04), 0.05)
+        (change,) = series.changes
+        assert abs(change.begins - night) <= 1
+        assert (change.sure is None, change.ends) == (False, None)
+        assert change.found >= max(night, 21)  # the night on which one could know
+
+
+@pytest.mark.slow
+def test_nearly_all_large_falls_of_short_jobs_are_verdicts():
+    draws = {
+        "normal": lambda rng: rng.normal(size=36),
+        "t(3)": lambda rng: rng.standard_t(3, 36) / 3**0.5,
+        "lognormal": lambda rng: (rng.lognormal(size=36) - 1.65) / 2.16,
+    }
+    for draw in draws.values():
+        said = 0
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            night = rng.integers(8, 30)
+            found = changes_of_level(alone(draw(rng) - 5 * (np.arange(36) >= night)), 0.05)
+            sure = any(one.sure is not None and one.ends is None for one in found.changes)
+            said += sure and not found.alike
+        assert said >= 54  # 95 % of 60 are 57
+
+
 @pytest.mark.slow
 def test_a_short_job_of_one_level_hardly_ever_alarms_by_its_first_nights():
     rng, n = np.random.default_rng(5), 40

@@ -60,6 +60,22 @@ def test_better_within_the_margin(rng):
     assert said(d, margin=0.0005) == "better"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "gain", "share"), [(100, 0.5, 0.03), (300, 0.5, 0.03)])
+def test_skewness_alone_shows_no_difference_to_be_within_the_margin(n, gain, share):
+    # A few gain much, and the margin is the true mean: "within the margin" in 16 and 8.5 % of the
+    # runs, because many samples lack those few.
+    runs, rng = 600, np.random.default_rng(8)
+    d = 0.01 + rng.normal(0, 0.02, (n, runs)) + gain * (rng.random((n, runs)) < share)
+    wide = pd.DataFrame(d, columns=[f"m{i}" for i in range(runs)])
+    frames = {"a": (wide * 0).assign(user_id=range(n)), "b": wide.assign(user_id=range(n))}
+    margin = 0.01 + gain * share
+    table = rd.compare_models(frames, margin=margin, family="metric", details=True)
+    said = table["verdict"].str.contains("within the margin").sum()
+    assert said <= stats.binom.ppf(0.99, runs, 0.05)
+    assert (table["p_equivalence_adj"] <= 0.05).sum() > stats.binom.ppf(0.99, runs, 0.05)
+
+
 @pytest.mark.long
 def test_equivalence_of_many_metrics_is_adjusted(rng):
     # Ten metrics whose difference is the margin itself: some "equivalent" in 38 % of the runs.

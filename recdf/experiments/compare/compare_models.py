@@ -194,7 +194,8 @@ def compare_models(
         differences are ties, so that few users decide and t and TOST are not to be trusted);
         "few_differ" (fewer than 50 users differ) and "skewed" (skewness of the differences above
         .14·√n): the test errs more often than it says, so that "equivalent" and what a one-sided
-        test shows are withheld if Johnson's correction for skewness takes them away;
+        test shows are withheld, and "within_margin" is not said, if Johnson's correction for
+        skewness takes them away;
         "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal
         users, and less than half of them); "different_lists" (missing="drop" left some out);
         "repeated_units" (`user_id` or a later column of the key repeats and is not the unit);

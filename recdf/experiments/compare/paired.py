@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
+from ...judge.cautions.table import skewness_makes
 from ...judge.choices import TESTS, AnyRow, AnySpec, Directions, Row
 from ...judge.comparability import Fact, facts_of
 from ...judge.per_user_columns import Floats, Mask
@@ -372,6 +373,7 @@ class UnitSums(NamedTuple):
             "ties": n - int(wins + losses),
             "losses": int(losses),
             "skewed_by": 0.0,
+            "far_side": 0.0,
             "evenness": np.nan,
             "typical": 0.0,
         }
@@ -395,6 +397,7 @@ class UnitSums(NamedTuple):
         row["typical"] = total / np.sqrt(weights / n)
         if var > 0 and wins + losses:  # ties differ by rounding alone
             row["skewed_by"] = abs(cubes / var**1.5) / SKEWED_PAIRS / np.sqrt(n)
+            row["far_side"] = np.sign(cubes)  # where the few large differences are
             row["d_z"] = row["diff"] / np.sqrt(max(spread, 0.0))
             if weighted:
                 row["evenness"] = total**2 / weights / min(FEW_LISTS_CARRY, n / 2)
@@ -512,7 +515,12 @@ def add_turned(
     by = [turned_by(diff, units, -reach, reach, claim) for claim in claims]
     least = np.where(powered, np.inf, np.fmin(by[1], by[2]))
     effects[equivalent & (by[0] < unseen) & (least >= unseen) & ~powered] = "equivalent"
-    remark(table, equivalent & (effects != "equivalent") & ~(least < unseen), "within_margin")
+    within = equivalent & (effects != "equivalent") & ~(least < unseen)
+    # The sample may lack the few whose large differences lead beyond the margin.
+    asked = within & ~powered & (table["far_side"].to_numpy(float) * diff > 0)
+    ps = zip(asked, table["p_equivalence_adj"], table["skewed_by"], strict=True)
+    lean = [at and by > 1 and skewness_makes(p, by, unseen) for at, p, by in ps]
+    remark(table, within & ~np.array(lean, bool), "within_margin")
     alike = effects == "equivalent"
     said = alike | np.isin(effects, ("better", "worse", "higher", "lower"))
     low = np.where(alike, by[1] < by[2], diff > 0)  # units at the lower bound turn it

@@ -94,8 +94,14 @@ def _skew_counts(row: AnyRow) -> bool:
     if row.get("powered") or not (equivalent or (one_sided and row["effect"] in _OF_MEANS)):
         return False
     p = row["p_equivalence_adj" if equivalent else "p_adj"]
-    shown, needed = (-normal_quantile(max(one, 1e-300)) for one in (p, math.exp(-row["unseen"])))
-    return without_lean(shown, row["skewed_by"] * MOST_SKEWED / 6) < needed
+    return skewness_makes(p, row["skewed_by"], row["unseen"])
+
+
+def skewness_makes(p: float, skewed_by: float, unseen: float) -> bool:
+    """Whether a claim of one side with this p-value is not shown without the skewness that may
+    speak for it."""
+    shown, needed = (-normal_quantile(max(one, 1e-300)) for one in (p, math.exp(-unseen)))
+    return without_lean(shown, skewed_by * MOST_SKEWED / 6) < needed
 
 
 def _denominator_differs(p_denominator: pd.Series) -> pd.Series:
