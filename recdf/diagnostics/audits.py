@@ -25,6 +25,7 @@ from ..inputs.frames import id_frame, read_frame
 from ..inputs.options import CallArguments
 from ..matching.overlap import Overlap
 from ..metrics.compute import per_user_frame
+from ..metrics.strings import Metrics
 from ..stats.numbers import Floats
 from ..tables.cells import amount, beside_columns, form_of, number
 from ..tables.findings import Findings, ShownFindings, row_objects
@@ -40,7 +41,6 @@ from .leaks import (
     rows_of_findings,
 )
 from .levels import (
-    Metrics,
     best_order,
     call_of_levels,
     chance_of,

@@ -3,7 +3,7 @@ difference."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
@@ -16,7 +16,7 @@ from ..evaluation.evaluate import evaluate
 from ..inputs.constraints import Features
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.door import takes_options
-from ..inputs.options import CallArguments, Options, as_columns
+from ..inputs.options import ByName, CallArguments, Options, as_columns
 from ..matching.lists import Matched
 from ..matching.side_tables.sides import as_frames
 from ..metrics.call import Call
@@ -160,8 +160,8 @@ class _Measure:
     `stack` closes them."""
 
     frames: tuple[Any, Any]
-    given: Mapping[str, Any]
-    sides: Mapping[str, Any]
+    given: ByName
+    sides: ByName
     stack: ExitStack
     matched: dict[str, Matched] = field(default_factory=dict)
 

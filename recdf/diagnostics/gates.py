@@ -112,7 +112,7 @@ def gate(
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     cheap: Sequence[Any] | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
+    bounds: Mapping[str, MetricBounds] | None = None,
     users: pd.DataFrame | None = None,
 ) -> Gate:
     """Decide whether a candidate loses no more than its budgets against a baseline on the same

@@ -24,9 +24,8 @@ from ..matching.hits import HitArrays, Hits, ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call
 from ..metrics.compute import compute, mean, per_user_frame, settle_undefined
-from ..metrics.metric import Metric
 from ..metrics.record import Request
-from ..metrics.strings import parse
+from ..metrics.strings import Metrics, parse
 from ..stats.numbers import Floats, Integers, Mask
 from ..tables.cells import AnyFrame
 
@@ -37,9 +36,6 @@ from ..tables.cells import AnyFrame
 # Contract: a level is computed by the kernel of the metric itself, on the same population, over
 # lists that hold the relevant items at the ranks of a random order, of the most popular items, or
 # of the best order.
-
-
-Metrics = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
 
 
 class Levels(pd.DataFrame, metaclass=AnyFrame):

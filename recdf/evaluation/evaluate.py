@@ -10,7 +10,7 @@ recommenders: a day, or the variant of a user.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Unpack, cast
 
@@ -35,8 +35,7 @@ from ..matching.overlap import Overlap, no_lists
 from ..matching.side_tables.sides import SIDE_TABLES, SideTableArguments, read_sides
 from ..metrics.call import Call, Carry
 from ..metrics.compute import per_user_frame
-from ..metrics.metric import Metric
-from ..metrics.strings import parse
+from ..metrics.strings import Metrics, parse
 from .part import TRUTH, Failure, Measured, Part, PartResult, measure
 from .result import Evaluation
 from .spec import Spec, spec_of
@@ -220,7 +219,7 @@ def call_of(function: Callable[..., Any], metrics: Any, k: Any, arguments: Any, 
 def evaluate(
     true: Any,
     pred: Any,
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    metrics: Metrics,
     k: int | Sequence[int] = 10,
     **arguments: Unpack[EvaluateArguments],
 ) -> Evaluation:

@@ -15,6 +15,7 @@ from ..formats.trec_files import write_trec_values
 from ..inputs.codes import check_kinds, known_ids
 from ..inputs.door import table_of_users
 from ..inputs.options import as_columns
+from ..judge.choices import Columns
 from ..tables.cells import amount, beside_columns
 from .shown import HandedOver, result_html, result_text
 from .spec import check_received
@@ -58,12 +59,12 @@ class Result:
 
     def compare_models(
         self,
-        metrics: str | Sequence[str] | None = None,
+        metrics: Columns | None = None,
         *,
         model_col: str | None = None,
-        user_col: str | Sequence[str] | None = None,
-        fold: str | Sequence[str] | None = None,
-        by: str | Sequence[str] | None = None,
+        user_col: Columns | None = None,
+        fold: Columns | None = None,
+        by: Columns | None = None,
         **options: Any,
     ) -> DataFrame:
         """Compare the recommenders of this evaluation: `rd.compare_models` with its columns.
@@ -283,7 +284,7 @@ class Evaluation(Result, HandedOver):
         """
         write_trec_values(self.per_user, self.summary, self.spec, path)
 
-    def summarize(self, by: str | Sequence[str] | None = None, **options: Any) -> DataFrame:
+    def summarize(self, by: Columns | None = None, **options: Any) -> DataFrame:
         """Reduce the lists to means or other statistics: `rd.summarize` of this evaluation.
 
         Parameters
@@ -315,9 +316,9 @@ class Evaluation(Result, HandedOver):
         self,
         assignment: DataFrame,
         *,
-        user_col: str | Sequence[str] | None = None,
+        user_col: Columns | None = None,
         variant_col: str = "variant",
-        by: str | Sequence[str] | None = None,
+        by: Columns | None = None,
         **options: Any,
     ) -> DataFrame:
         """Join `per_user` to an experiment's assignment: `rd.join_experiment` with the columns of

@@ -6,7 +6,7 @@ only columns and no metrics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
@@ -28,7 +28,8 @@ from ..inputs.constraints import (
 from ..inputs.door import takes_options
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
-from ..inputs.options import Options, as_columns
+from ..inputs.options import ByName, Names, Options, as_columns
+from ..judge.choices import Columns
 from ..judge.per_user_columns import (
     evaluated,
     key_codes,
@@ -126,13 +127,13 @@ def per_user_table(given: DataFrame | HasPerUser) -> DataFrame:
 @takes_options("user_col", "by", "weight_col")
 def summarize(
     per_user: DataFrame | HasPerUser,
-    by: str | Sequence[str] | None = None,
+    by: Columns | None = None,
     *,
-    user_col: str | Sequence[str] | None = None,
-    metrics: str | Sequence[str] | None = None,
+    user_col: Columns | None = None,
+    metrics: Columns | None = None,
     confidence: float = CONFIDENCE,
     weight_col: str | None = None,
-    unit_col: str | Sequence[str] | None = None,
+    unit_col: Columns | None = None,
     options: Options | None = None,
     stat: Stat | Sequence[Stat] = "mean",
     weight_by: WeightBy | None = None,
@@ -328,9 +329,7 @@ def recommender_columns(
     return []
 
 
-def _metric_columns(
-    per_user: DataFrame, metrics: Sequence[str] | None, spec: Mapping[str, Any]
-) -> list[str]:
+def _metric_columns(per_user: DataFrame, metrics: Names | None, spec: ByName) -> list[str]:
     if metrics is not None:
         if not (asked := as_columns(metrics)):
             raise OptionError("metrics is empty; expected at least one column of per_user")
@@ -357,7 +356,7 @@ def _metric_columns(
     return names
 
 
-def _refuse_repeated_lists(per_user: DataFrame, keys: list[str], spec: Mapping[str, Any]) -> None:
+def _refuse_repeated_lists(per_user: DataFrame, keys: list[str], spec: ByName) -> None:
     """Raise if a join repeated a list, which would then count twice."""
     written = [*spec.get("by", []), *spec.get("user_col", [])]
     if not keys and written and set(written) <= set(per_user.columns):
@@ -375,11 +374,11 @@ def _refuse_repeated_lists(per_user: DataFrame, keys: list[str], spec: Mapping[s
 def reduced(
     per_user: DataFrame,
     by: list[str],
-    names: Sequence[str],
+    names: Names,
     how: ListReduction,
-    spec: Mapping[str, Any],
+    spec: ByName,
     confidence: float,
-    units: Sequence[str],
+    units: Names,
     weights: ndarray | None,
     against: DataFrame | None,
 ) -> DataFrame:
@@ -424,9 +423,7 @@ def reduced(
     return pd.concat(tables, ignore_index=True).take(order).reset_index(drop=True)
 
 
-def _of_base(
-    per_user: DataFrame, base: DataFrame, names: Sequence[str], key: Sequence[str]
-) -> DataFrame:
+def _of_base(per_user: DataFrame, base: DataFrame, names: Names, key: Names) -> DataFrame:
     """Return the rows that a baseline has for the list of each row, null for lists that it
     lacks."""
     require(base, "base", [*key, *names])
@@ -445,7 +442,7 @@ def _resampled(
     per_user: DataFrame,
     by: list[str],
     x: ndarray,
-    units: Sequence[str],
+    units: Names,
     stat: Stat,
     how: ListReduction,
     confidence: float,

@@ -7,7 +7,7 @@ Contract: a table of means has one row per group, metric column and statistic, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -20,6 +20,7 @@ from pandas import DataFrame
 from ..errors import ColumnError, NullKeyError
 from ..inputs.ids import check_labels
 from ..inputs.machine import sizes
+from ..inputs.options import ByName, Names
 from ..inputs.sorting import distinct, exact_sums
 from ..matching.list_keys import labels_at
 from ..stats.arms import MEAN_ROUNDING
@@ -214,9 +215,9 @@ def means(
     per_user: DataFrame,
     by: list[str],
     names: list[str],
-    spec: Mapping[str, Any],
+    spec: ByName,
     confidence: float,
-    units: Sequence[str] = (),
+    units: Names = (),
     weights: ndarray | None = None,
 ) -> DataFrame:
     """Return the mean and the interval of some columns in each group of rows."""
@@ -238,7 +239,7 @@ def means(
     return mean_table(labels, names, moments, spec, confidence).assign(n_users=n_users.ravel())
 
 
-def unit_codes(per_user: DataFrame, units: Sequence[str], sort: bool = False) -> ndarray:
+def unit_codes(per_user: DataFrame, units: Names, sort: bool = False) -> ndarray:
     """Return a code for the unit of each row, in the order of the units' ids if they are to be
     sorted."""
     for name in units:
@@ -251,7 +252,7 @@ def unit_codes(per_user: DataFrame, units: Sequence[str], sort: bool = False) ->
     return per_user.groupby(list(units), sort=sort, observed=True).ngroup().to_numpy()
 
 
-def refuse_summary_names(by: Iterable[Any], names: Sequence[str] = ()) -> None:
+def refuse_summary_names(by: Iterable[Any], names: Names = ()) -> None:
     """Raise if a `by` column has the name of a column of the summary, which would replace it."""
     taken = [name for name in map(str, by) if name in (*SUMMARY, *OF_WEIGHTS, *names)]
     if taken:
@@ -262,9 +263,9 @@ def refuse_summary_names(by: Iterable[Any], names: Sequence[str] = ()) -> None:
 
 def mean_table(
     labels: DataFrame,
-    names: Sequence[str],
+    names: Names,
     moments: GroupMoments,
-    spec: Mapping[str, Any],
+    spec: ByName,
     confidence: float = CONFIDENCE,
 ) -> DataFrame:
     """Make one row per group (a row of `labels`) and metric column."""

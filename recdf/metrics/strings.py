@@ -28,11 +28,11 @@ _STRING = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:@\s*(\w+))?\s*")
 _BETWEEN = re.compile(r",(?![^(]*\))")  # commas that are not inside the brackets of another metric
 
 
-def parse(
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
-    k: int | Sequence[int],
-    options: Options,
-) -> list[Request]:
+# What a call takes as its metrics.
+Metrics = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
+
+
+def parse(metrics: Metrics, k: int | Sequence[int], options: Options) -> list[Request]:
     """Make requests from metric strings, metrics, or a mapping of own names to them; those without
     a k get every k."""
     several: Any = k if is_list_like(k, allow_sets=False) else [k]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from ..evaluation.evaluate import EvaluateArguments
 from ..inputs.machine import sizes
 from ..inputs.options import ByName, Names, as_columns, id_columns
 from ..logs import impressions, log_checks
-from ..metrics.metric import Metric
+from ..metrics.strings import Metrics
 from .buckets import HEAD_LENGTH, PACKED, adding_up, arrow_table_of
 from .dealt_users import check_on_engine, on_engine
 from .engine import EngineEvaluation, evaluate_frames
@@ -46,7 +46,7 @@ HOLDS = "a Dask frame holds"  # for messages
 def evaluate(
     true: Any,
     pred: Any,
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    metrics: Metrics,
     k: int | Sequence[int] = 10,
     *,
     partitions: int | None = None,

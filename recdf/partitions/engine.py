@@ -18,7 +18,7 @@ and `FilesRun` for files on one machine.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -43,7 +43,7 @@ from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
 from ..inputs.options import ByName, Names, check_names
-from ..judge.choices import NamedMetrics, RaiseOrDrop
+from ..judge.choices import Columns, NamedMetrics, RaiseOrDrop
 from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.sides import as_frames, read_sides
@@ -346,12 +346,12 @@ class EngineEvaluation(Result):
     def variant_moments(
         self,
         assignment: Any,
-        metrics: str | Sequence[str] | Mapping[str, Any] | None = None,
+        metrics: Columns | Mapping[str, Any] | None = None,
         *,
         covariates: NamedMetrics | None = None,
-        user_col: str | Sequence[str] | None = None,
+        user_col: Columns | None = None,
         variant_col: str = "variant",
-        by: str | Sequence[str] | None = None,
+        by: Columns | None = None,
         nan: RaiseOrDrop = "raise",
         **options: Any,
     ) -> DataFrame:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
@@ -44,7 +44,7 @@ from ..inputs.machine import memory_bytes, sizes
 from ..inputs.options import ByName, Names
 from ..matching.side_tables.sides import as_frames
 from ..metrics.call import Call
-from ..metrics.metric import Metric
+from ..metrics.strings import Metrics
 from ..progress import Progress
 from ..publishing import PER_USER, staging_folder
 from .buckets import rows_table
@@ -191,7 +191,7 @@ class StoredEvaluation(Evaluation):
 def evaluate_parquet(
     true_path: Any,
     pred_path: Any,
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    metrics: Metrics,
     k: int | Sequence[int] = 10,
     *,
     out: Any = None,

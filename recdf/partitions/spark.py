@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial, reduce
@@ -31,7 +31,7 @@ from ..inputs.data_files import by_places
 from ..inputs.machine import sizes
 from ..inputs.options import ByName, Names
 from ..logs import impressions, log_checks
-from ..metrics.metric import Metric
+from ..metrics.strings import Metrics
 from .buckets import PACKED, Distinct, Packing, adding_up
 from .dealt_users import check_on_engine, on_engine
 from .engine import EngineEvaluation, evaluate_frames
@@ -58,7 +58,7 @@ N_PARTITIONS = 200  # the default of spark.sql.shuffle.partitions
 def evaluate(
     true: Any,
     pred: Any,
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    metrics: Metrics,
     k: int | Sequence[int] = 10,
     *,
     partitions: int | None = None,
