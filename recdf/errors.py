@@ -298,6 +298,9 @@ def valid(word: str, known: Iterable[str]) -> str:
 def kind_of(value: object) -> str:
     """Return what a value is, for a message: `None`, or the name of its type with an article."""
     name = type(value).__name__
+    of = type(value).__module__.partition(".")[0]
+    if name == "DataFrame" and of != "pandas":
+        name += f" of {of}"
     return (
         "None"
         if value is None

@@ -371,8 +371,8 @@ def read_metrics(
             numbers = np.minimum(numbers, limit)
         sample = Sample(numbers, denominator)
         if weight is not None:
-            sample = weighted(sample, weight)
-            xs = {of: weighted(x, weight) for of, x in xs.items()}
+            sample = weighted(sample, weight, name)
+            xs = {of: weighted(x, weight, of) for of, x in xs.items()}
         defined = ~dropped if dropped.any() else None
         nulls = null if null.any() else None
         bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
@@ -381,9 +381,13 @@ def read_metrics(
     return metrics
 
 
-def weighted(sample: Sample, weight: Floats) -> Sample:
+def weighted(sample: Sample, weight: Floats, name: str) -> Sample:
     """Numerators and denominators times the weights; a mean has the denominator 1."""
-    return Sample(weight * sample.num, weight if sample.den is None else weight * sample.den)
+    with np.errstate(over="ignore"):
+        num, den = weight * sample.num, weight if sample.den is None else weight * sample.den
+    if np.isinf(num).any() or np.isinf(den).any():
+        raise DataError(f"{name!r} times the weights is too large for a number")
+    return Sample(num, den)
 
 
 def without_gaps(covariate: Sample, size: Floats | None = None) -> Sample:

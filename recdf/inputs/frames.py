@@ -63,6 +63,7 @@ def as_frame(
     data = unwrapped(data)
     lists = ItemLists(role, item_col, orders=(*ORDERS, *orders))
     if isinstance(data, DataFrame):
+        refuse_levels(data, role)
         held = any(
             isinstance(one, pd.ArrowDtype) or pd.api.types.is_object_dtype(one)
             for one in data.dtypes
@@ -139,6 +140,42 @@ def engine_of(data: Any) -> str | None:
     return {"pyspark": "spark", "dask": "dask", "dask_expr": "dask"}.get(
         type(data).__module__.partition(".")[0]
     )
+
+
+def as_datetimes(series: Series, where: str) -> Series:
+    """Return a column of datetimes in a pandas dtype, also if it holds Arrow's times or Python's
+    dates."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(series.cat.categories.dtype)
+    if isinstance(series.dtype, pd.ArrowDtype):
+        known = str(series.dtype.pyarrow_dtype).startswith(("timestamp", "date"))
+        # Values without an index: pandas would look for those of the same label.
+        values = series.array.__arrow_array__().to_pandas().array
+        series = Series(values, series.index)
+    else:
+        kind = pd.api.types.infer_dtype(series, skipna=True)
+        known = kind in ("date", "datetime", "datetime64")
+    if not known:
+        raise DataError(
+            f"{where} holds {series.dtype} values ({examples(series.dropna().head(5))}); expected "
+            f"times: parse them first, e.g. pd.to_datetime({where})"
+        )
+    try:
+        return pd.to_datetime(series)
+    except (ValueError, TypeError) as error:  # several time zones, or with and without one
+        raise DataError(
+            f"{where} holds times of several zones, or with and without one ({error}); bring them "
+            f"to one zone, e.g. pd.to_datetime({where}, utc=True)"
+        ) from error
+
+
+def refuse_levels(frame: DataFrame, role: str) -> None:
+    """Raise where a column has a name on each of several levels, which no argument can name."""
+    if frame.columns.nlevels > 1:
+        raise ColumnError(
+            f"{role} has names of columns on {frame.columns.nlevels} levels; give each column one "
+            f'name, such as {role}.columns = ["_".join(map(str, one)) for one in {role}.columns]'
+        )
 
 
 class RowsInParts:

@@ -31,7 +31,7 @@ from ..errors import (
     warn_user,
 )
 from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
-from ..inputs.frames import column, read_numbers, refuse_engine_frame
+from ..inputs.frames import column, read_numbers, refuse_engine_frame, refuse_levels
 from ..inputs.ids import label_codes
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct, exact_sums
@@ -152,7 +152,11 @@ def frame_of(role: str, data: Any) -> pd.DataFrame:
     """Return `data` if it is a DataFrame whose columns can be named."""
     if not isinstance(data, pd.DataFrame):
         refuse_engine_frame(data, role)
-        raise TypeError(f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user")
+        hint = f"; pass {role}.to_pandas()" if hasattr(data, "to_pandas") else ""
+        raise TypeError(
+            f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user{hint}"
+        )
+    refuse_levels(data, role)
     if not data.columns.is_unique:
         twice = data.columns[data.columns.duplicated()]
         raise ColumnError(

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, examples
+from ..errors import DataError, OptionError
 from ..inputs.constraints import a_number, check_value, one_of
-from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.frames import as_datetimes, as_frame, column, read_numbers
 from ..inputs.ids import read_ids
 
 # ------------------------------------------------------------------------------------------
@@ -167,31 +167,6 @@ def _read_time(series: pd.Series, where: str) -> TimeColumn:
             "finite numbers"
         )
     return TimeColumn(values, "number", "", where)
-
-
-def as_datetimes(series: pd.Series, where: str) -> pd.Series:
-    """Return a column of datetimes in a pandas dtype, also if it holds Arrow's times or Python's
-    dates."""
-    if isinstance(series.dtype, pd.ArrowDtype):
-        known = str(series.dtype.pyarrow_dtype).startswith(("timestamp", "date"))
-        # Values without an index: pandas would look for those of the same label.
-        values = series.array.__arrow_array__().to_pandas().array
-        series = pd.Series(values, series.index)
-    else:
-        kind = pd.api.types.infer_dtype(series, skipna=True)
-        known = kind in ("date", "datetime", "datetime64")
-    if not known:
-        raise DataError(
-            f"{where} holds {series.dtype} values ({examples(series.dropna().head(5))}); expected "
-            f"times: parse them first, e.g. pd.to_datetime({where})"
-        )
-    try:
-        return pd.to_datetime(series)
-    except (ValueError, TypeError) as error:  # several time zones, or with and without one
-        raise DataError(
-            f"{where} holds times of several zones, or with and without one ({error}); bring them "
-            f"to one zone, e.g. pd.to_datetime({where}, utc=True)"
-        ) from error
 
 
 # ------------------------------------------------------------------------------------------

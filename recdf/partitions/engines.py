@@ -331,7 +331,7 @@ def check_frames(frames: ByName, kind: Any, engine: str, make: str) -> None:
     a frame from one of pandas."""
     for role, data in frames.items():
         if not isinstance(data, kind) and (data is not None or role in ("pred", "log")):
-            of = "" if data is None else f" of {type(data).__module__}"
+            of = " of pandas" if isinstance(data, DataFrame | Series) else ""
             raise TypeError(
                 f"{role} is {kind_of(data)}{of}; expected a {engine} DataFrame: {make} makes one, "
                 "and rd.evaluate takes frames in memory"

@@ -112,3 +112,69 @@ def test_no_labels_of_people():
             X.prediction_powered(human, cheap, "x")
     with pytest.raises(rd.EmptyPopulationError, match="has no rows"):
         rd.compare_models(MODELS.head(0), "x", cheap=MODELS)
+
+
+TWO_LEVELS = USERS.set_axis(pd.MultiIndex.from_product([USERS.columns, [""]]), axis=1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda frame: rd.compare_variants(frame, "x", control="A"),
+        lambda frame: X.bootstrap_ci(frame, "x"),
+        lambda frame: X.interleave(frame, frame, 5),
+        lambda frame: X.roll_up(frame),
+        lambda frame: X.segment_effects(frame),
+        lambda frame: rd.ope.estimate(frame),
+        lambda frame: rd.evaluate(frame, frame, "recall"),
+    ],
+)
+def test_columns_on_two_levels_are_refused_in_words(call):
+    with pytest.raises(rd.ColumnError, match="has names of columns on 2 levels"):
+        call(TWO_LEVELS)
+
+
+def test_a_table_of_another_library_is_named_by_it():
+    polars = pytest.importorskip("polars")
+    words = "data is a DataFrame of polars; expected .*; pass data.to_pandas()"
+    with pytest.raises(TypeError, match=words):
+        X.compare_quantiles(polars.from_pandas(USERS), "x", control="A")
+
+
+def test_weights_that_make_no_number_of_a_value():
+    users = USERS.assign(x=1e200, w=1e120)
+    with pytest.raises(rd.DataError, match="'x' times the weights is too large"):
+        rd.compare_variants(users, "x", control="A", weight_col="w")
+
+
+def test_segments_that_have_the_names_of_results():
+    table = rd.compare_variants(USERS, "x", control="A", by="g").assign(q="a")
+    with pytest.raises(rd.OptionError, match="by='q' is also a column of the result"):
+        X.segment_effects(table, by=["g", "q"])
+
+
+@pytest.mark.parametrize("form", ["date32[pyarrow]", "timestamp[us][pyarrow]", object, "category"])
+def test_days_of_every_kind(form):
+    rows = USERS.assign(visits=1.0)
+    other = rows["day"].dt.date.astype(object) if form is object else rows["day"].astype(form)
+    given = {"control": "A", "time_col": "day", "exposure_col": None}
+    expected = X.effect_over_time(rows, "visits", **given)
+    pd.testing.assert_frame_equal(
+        X.effect_over_time(rows.assign(day=other), "visits", **given), expected
+    )
+    pd.testing.assert_frame_equal(
+        X.arrivals_by_day(rows.assign(day=other), time_col="day"),
+        X.arrivals_by_day(rows, time_col="day"),
+        check_dtype=False,  # seconds or microseconds
+    )
+
+
+def test_days_in_several_zones_and_no_days():
+    zones = [day.tz_localize("UTC" if i % 2 else "Asia/Tokyo") for i, day in enumerate(USERS.day)]
+    rows = USERS.assign(day=pd.Series(zones, dtype=object))
+    with pytest.raises(rd.DataError, match="times of several zones"):
+        X.effect_over_time(rows, "x", control="A", time_col="day", exposure_col=None)
+    with pytest.raises(rd.DataError, match="times of several zones"):
+        X.arrivals_by_day(rows, time_col="day")
+    with pytest.raises(rd.DataError, match="log has no rows"):
+        X.arrivals_by_day(USERS.head(0), time_col="day")

@@ -18,6 +18,7 @@ from ...judge.choices import Columns, Correction, Share
 from ...judge.comparisons import confidence_of, default_columns
 from ...judge.per_user_columns import (
     Codes,
+    by_columns,
     first_rows,
     frame_of,
     group_codes,
@@ -321,6 +322,7 @@ def segment_effects(
             "verdict": sentence("segments", effect, why, remarks, row),
         }
         parts.append(pd.DataFrame(numbers, index=own))
+    by_columns(comparison, "comparison", segments, list(numbers))
     kept = [name for name in _KEPT if name in table and name not in segments]
     result = pd.DataFrame(table[[*segments, *kept]])
     result.attrs = {}

@@ -11,16 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import (
-    infer_dtype,
     is_bool_dtype,
-    is_datetime64_any_dtype,
     is_float_dtype,
     is_numeric_dtype,
 )
 
-from ...errors import DataError, OptionError, examples
+from ...errors import DataError, OptionError
 from ...inputs.door import takes_options
-from ...inputs.frames import OneRecord, read_numbers
+from ...inputs.frames import OneRecord, as_datetimes, read_numbers
 from ...inputs.ids import read_ids
 from ...judge.choices import Columns, Options, Roll, as_columns, check_value
 from ...judge.per_user_columns import (
@@ -106,15 +104,7 @@ def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Ti
         )
     if is_numeric_dtype(values) and not is_bool_dtype(values):
         return "number", read_numbers(values, where)
-    instants = is_datetime64_any_dtype(values)
-    if not instants and infer_dtype(values) in ("date", "datetime", "datetime64"):
-        values = pd.to_datetime(values)  # also dates and datetimes that are Python objects
-    read = read_ids(values, where)
-    if not read.kind.startswith("datetime"):
-        raise DataError(
-            f"{where} holds {read.kind} values ({examples(values.head(5))}); parse it with "
-            "pd.to_datetime first"
-        )
+    read = read_ids(as_datetimes(values, where), where)
     return read.kind, read.values
 
 

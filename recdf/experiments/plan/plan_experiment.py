@@ -23,6 +23,7 @@ from ...inputs.constraints import (
     read_change,
 )
 from ...inputs.door import checks_names
+from ...inputs.frames import as_datetimes
 from ...inputs.sorting import distinct
 from ...judge.choices import (
     Alternative,
@@ -120,11 +121,12 @@ def arrivals_by_day(
     """
     keys = require(log, "log", user_col)
     require(log, "log", time_col)
-    times = log[time_col]
-    if not pd.api.types.is_datetime64_any_dtype(times.dtype) or times.isna().any() or not len(log):
-        raise DataError(
-            f"log[{time_col!r}] is {times.dtype} with {times.isna().sum():,} nulls; expected times"
-        )
+    where = f"log[{time_col!r}]"
+    if not len(log):
+        raise DataError("log has no rows; expected one per user and time")
+    if null := int(log[time_col].isna().sum()):
+        raise DataError(f"{where} is null in {null:,} of {len(log):,} rows; expected times")
+    times = as_datetimes(log[time_col], where)
     (user,), n_users = key_codes([("log", log)], keys)
     day = times.dt.tz_localize(None).dt.normalize()
     every = pd.date_range(day.min(), day.max(), freq="D")
