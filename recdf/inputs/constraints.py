@@ -162,7 +162,7 @@ ANY = Constraint("anything", lambda value: True)
 NONE = Constraint("None", lambda value: value is None)
 # What a value of a plain type is.
 PLAIN_KINDS: dict[Any, Constraint] = {
-    bool: Constraint("True or False", lambda value: isinstance(value, bool), "bool"),
+    bool: Constraint("True or False", lambda value: isinstance(value, bool | np.bool_), "bool"),
     float: a_number(),
     int: a_number(whole=True),
     str: Constraint("a name", _is_name, "str"),
@@ -184,6 +184,7 @@ LABEL = Constraint("one label", _is_label)
 OneLabel = Annotated[Any, LABEL]
 NAME_KINDS: dict[Any, Constraint] = {
     str: PLAIN_KINDS[str],
+    bool: PLAIN_KINDS[bool],
     Sequence[str]: Constraint(
         "a list of names",
         lambda value: (
@@ -246,14 +247,14 @@ _plain_constraint = functools.cache(constraint_of)
 
 @functools.cache
 def names_taken(function: Callable[..., Any]) -> dict[str, Constraint]:
-    """Return the constraints of those arguments of a function that are names, mappings or labels,
-    have a few values, or keep a constraint by their annotations."""
+    """Return the constraints of those arguments of a function that are names, mappings, labels or
+    flags, have a few values, or keep a constraint by their annotations."""
     found = {}
     for name, hint in typing.get_type_hints(function, include_extras=True).items():
         union = typing.get_origin(hint) in (types.UnionType, typing.Union)
         parts = typing.get_args(hint) if union else [hint]
         told = any(
-            one in (str, Sequence[str])
+            one in (str, bool, Sequence[str])
             or typing.get_origin(one) is Literal
             or hasattr(one, "__metadata__")
             for one in parts

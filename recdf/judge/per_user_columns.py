@@ -210,7 +210,8 @@ def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Sequence[str]) ->
 
 def some_keys(frame: pd.DataFrame, rows: Any, names: Sequence[str]) -> str:
     """Show up to five distinct keys of the given rows (bool or positions) for a message."""
-    found = frame[list(names)].iloc[
+    names = list(dict.fromkeys(names))
+    found = frame[names].iloc[
         np.flatnonzero(rows)[:1000] if np.asarray(rows).dtype == bool else rows
     ]
     keys = list(dict.fromkeys(zip(*(found[name].tolist() for name in names), strict=True)))[:5]

@@ -119,7 +119,7 @@ def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: F
 
 
 def _seeds(seed: Seed) -> list[int]:
-    return [seed] if isinstance(seed, int) else [*seed]
+    return [*map(int, seed if isinstance(seed, Sequence) else [seed])]
 
 
 def random_words(seeds: list[int], n: int) -> npt.NDArray[np.uint64]:

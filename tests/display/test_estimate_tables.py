@@ -283,5 +283,5 @@ def test_tables_that_no_picture_can_show_are_refused(name):
     with pytest.raises(rd.ColumnError, match="column names twice"):
         draw(pd.concat([table, table.iloc[:, :1]], axis=1), **more)
     two_levels = table.set_axis(pd.MultiIndex.from_product([table.columns, ["x"]]), axis=1)
-    with pytest.raises(rd.ColumnError, match="has no column"):
+    with pytest.raises(rd.ColumnError, match="has names of columns on 2 levels"):
         draw(two_levels, **more)

@@ -178,3 +178,41 @@ def test_days_in_several_zones_and_no_days():
         X.arrivals_by_day(rows, time_col="day")
     with pytest.raises(rd.DataError, match="log has no rows"):
         X.arrivals_by_day(USERS.head(0), time_col="day")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda one: rd.compare_variants(USERS, "x", control="A", details=one), "details"),
+        (lambda one: X.compare_quantiles(USERS, "x", control="A", details=one), "details"),
+        (lambda one: rd.compare_models(MODELS, "x", details=one), "details"),
+        (lambda one: X.plan_experiment(USERS, "x", n=99, sequential=one), "sequential"),
+    ],
+)
+@pytest.mark.parametrize("flag", ["yes", pd.NA, pd.Series([True])])
+def test_flags_are_true_or_false(call, words, flag):
+    with pytest.raises(rd.OptionError, match=rf"{words}.* True or False"):
+        call(flag)
+
+
+def test_a_flag_of_numpy_is_one():
+    found = rd.compare_variants(USERS, "x", control="A", details=np.True_)
+    assert "srm_p" in found
+
+
+def test_a_seed_of_numpy_is_that_of_python():
+    tables = [X.aa_test(USERS, "x", n=20, seed=seed) for seed in (5, np.int64(5), np.int8(5))]
+    pd.testing.assert_frame_equal(tables[0], tables[1])
+    pd.testing.assert_frame_equal(tables[0], tables[2])
+
+
+def test_several_names_where_one_column_is_meant():
+    given = {"control": "A", "time_col": "day"}
+    with pytest.raises(rd.ColumnError, match=r"has no column \('day', 'g'\)"):
+        X.effect_over_time(USERS, "x", exposure_col=("day", "g"), **given)
+    with pytest.raises(rd.ColumnError, match=r"has no column \('day', 'g'\)"):
+        X.arrivals_by_day(USERS, time_col=("day", "g"))
+    with pytest.raises(rd.OptionError, match="test"):
+        rd.compare_variants(USERS, "x", control="A", test={"x": ["t"]})
+    with pytest.raises(rd.DataError, match="repeat a list"):
+        rd.summarize(MODELS, user_col=["user_id", "user_id"])

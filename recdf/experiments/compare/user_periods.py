@@ -140,7 +140,7 @@ def _days_of_users(
     role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     specs = metric_specs(metrics, rows, "rows")
     require(rows, "rows", [*keys, time_col])
-    require(given, role, [*keys, *labels, *as_columns(exposure_col)])
+    require(given, role, [*keys, *labels, *([] if exposure_col is None else [exposure_col])])
     used = {*keys, *labels, time_col, exposure_col}
     pairs = [*specs.values()]
     as_they_are = rows.assign(**{_COUNT: 1})
@@ -206,7 +206,9 @@ def read_people(
     """Match the rows to users, each with the variant and the earliest exposure that the assignment
     or the rows name. The first of the columns of labels has the variants."""
     variant_col = labels_of[0]
-    fixed = list(dict.fromkeys([*keys, *labels_of, *as_columns(exposure_col)]))
+    fixed = list(
+        dict.fromkeys([*keys, *labels_of, *([] if exposure_col is None else [exposure_col])])
+    )
     role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     require(rows, "rows", [*keys, time_col])
     require(given, role, fixed)

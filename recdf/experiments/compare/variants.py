@@ -469,7 +469,7 @@ def compare_variants(
     named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
     needed = columns_of_users(metrics, covariates, variant_col, named, health)
     asked = test.values() if isinstance(test, Mapping) else [test]
-    resampled = any(one in TESTS and TESTS[one].resampled for one in asked)
+    resampled = any(TESTS[one].resampled for one in asked if isinstance(one, str) and one in TESTS)
     # Rows of a frame are compared as fast as they are added up by cluster or with weights.
     in_rows = isinstance(data, pd.DataFrame) and (cluster or weight_col)
     if not (cap is not None or resampled or in_rows):

@@ -120,7 +120,7 @@ def arrivals_by_day(
     2 2026-11-04          1      2
     """
     keys = require(log, "log", user_col)
-    require(log, "log", time_col)
+    require(log, "log", [time_col])
     where = f"log[{time_col!r}]"
     if not len(log):
         raise DataError("log has no rows; expected one per user and time")
