@@ -21,6 +21,7 @@ import numpy as np
 
 from ..inputs.codes import Codes
 from ..inputs.machine import each, sizes
+from ..stats.arms import HUGE
 from ..stats.numbers import Floats
 
 # Bits of a slice, rows of a block, and rows that a thread takes at a time.
@@ -202,9 +203,10 @@ class Aggregates:
     def too_coarse(self, form: Floats) -> bool:
         """Whether z = Σ f·(x − mean x) varies too little for two slices of the columns, and yet
         varies."""
-        spread = np.sqrt(self.squares(form).sum() / max(self.n.sum(), 1))
-        least = _COARSE * (np.abs(form) @ self._steps).max()
-        return self.grid.slices < 3 and bool(0 < spread < least)
+        if self.grid.slices > 2 or max(self.high.max(), -self.low.min()) >= HUGE:
+            return False
+        spread = np.sqrt(self.squares(form).sum() / self.n.sum())
+        return bool(0 < spread < _COARSE * (np.abs(form) @ self._steps).max())
 
     def only_0_and_1(self, column: int) -> bool:
         """Whether all values are 0 or 1: none is outside, and they are like these."""

@@ -23,6 +23,7 @@ from ..tables.cells import (
     visible,
 )
 from .choices import AnyRow
+from .per_user_columns import frame_of
 from .verdict import VERDICT_COLUMNS, warnings_of, with_known_codes
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)
@@ -156,6 +157,7 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
     """
     if not isinstance(comparison, pd.DataFrame):
         raise TypeError(f"comparison is {kind_of(comparison)}; expected the table of a comparison")
+    frame_of("comparison", comparison)
     models = "baseline" in comparison
     base, other = ("baseline", "model") if models else ("control", "treatment")
     needed = [*COMPARISON_COLUMNS, base, other]

@@ -125,6 +125,7 @@ TWO_LEVELS = USERS.set_axis(pd.MultiIndex.from_product([USERS.columns, [""]]), a
         lambda frame: X.interleave(frame, frame, 5),
         lambda frame: X.roll_up(frame),
         lambda frame: X.segment_effects(frame),
+        lambda frame: X.report_table(frame),
         lambda frame: rd.ope.estimate(frame),
         lambda frame: rd.evaluate(frame, frame, "recall"),
     ],

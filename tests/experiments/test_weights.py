@@ -278,3 +278,16 @@ def test_means_of_clusters_of_large_values_keep_the_digits_of_their_difference()
     small, large = (rd.compare_variants(frame, one, **given).iloc[0] for one in ("m_less", "m"))
     # Each sum of a cluster is rounded to 1e-3.
     assert abs(large["diff"] - small["diff"]) < 3e-4 * small["se"]
+
+
+@pytest.mark.parametrize("n", [40, 2**17])
+def test_weighted_values_whose_squares_are_no_numbers(n):
+    frame, _ = values_at_1e12(n)
+    frame["m"] *= 1e180
+    frame["week"] = frame["user_id"] % 2
+    for options in ({}, {"strata": "week"}):
+        row = rd.compare_variants(frame, "m", control="A", weight_col="w", **options).iloc[0]
+        assert row["withheld"] == "huge_values"
+    frame["w"] = 0.0
+    row = rd.compare_variants(frame, "m", control="A", weight_col="w", **options).iloc[0]
+    assert row["withheld"] == "too_few_users"
