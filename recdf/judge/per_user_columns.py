@@ -36,6 +36,7 @@ from ..inputs.ids import label_codes
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct, exact_sums
 from ..inputs.true_and_pred import read_weights
+from ..stats.arms import HUGE
 from ..stats.numbers import Floats, Mask
 from .choices import AnySpec
 
@@ -275,8 +276,9 @@ def metric_specs(
 LARGEST = 1e300
 
 
-def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
-    """Return a metric column as float64 with NaN for null; infinite or not numeric values raise."""
+def metric_values(frame: pd.DataFrame, role: str, name: str, squared: bool = False) -> Floats:
+    """Return a metric column as float64 with NaN for null; values that are infinite, not numeric or
+    too large for what is made of them raise."""
     values = column(frame, name, role)
     kinds = ("integer", "floating", "mixed-integer-float", "boolean")
     if not is_metric(values) and infer_dtype(values, skipna=True) not in kinds:
@@ -289,9 +291,10 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
             f"{role}[{name!r}] is infinite in {infinite.sum():,} of {len(frame):,} rows"
         )
     ends = np.fmax.reduce(numbers, initial=0.0), np.fmin.reduce(numbers, initial=0.0)
-    if max(ends[0], -ends[1]) > LARGEST:
+    most, made = (HUGE, "squares") if squared else (LARGEST, "sums")
+    if max(ends[0], -ends[1]) > most:
         raise DataError(
-            f"{role}[{name!r}] holds values above {LARGEST:g} in size, whose sums are no numbers"
+            f"{role}[{name!r}] holds values above {most:g} in size, whose {made} are no numbers"
         )
     return numbers
 

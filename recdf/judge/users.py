@@ -438,6 +438,9 @@ class ModelRows:
         if self.weights is None:
             return table
         of_cell = self.weights if self.list_of_cell is None else self.weights[self.list_of_cell]
+        with np.errstate(over="ignore"):
+            if np.isinf(table * of_cell).any():
+                raise DataError(f"{metric!r} times the weights is too large for a number")
         return np.where(of_cell > 0, table, np.nan)
 
     def per_list(self, values: Floats) -> Floats:

@@ -217,3 +217,38 @@ def test_several_names_where_one_column_is_meant():
         rd.compare_variants(USERS, "x", control="A", test={"x": ["t"]})
     with pytest.raises(rd.DataError, match="repeat a list"):
         rd.summarize(MODELS, user_col=["user_id", "user_id"])
+
+
+HUGE = USERS.assign(x=USERS["x"] * 1e200, past=USERS["x"][::-1].to_numpy() * 1e200, w=1.0)
+
+
+def test_huge_values_are_withheld_without_a_warning():
+    given = {"control": "A", "weight_col": "w", "covariates": "past", "strata": "g"}
+    assert rd.compare_variants(HUGE, "x", **given)["withheld"].item() == "huge_values"
+    given = {"control": "A", "cluster": "user_id", "covariates": "past"}
+    assert rd.compare_variants(HUGE, "x", **given)["withheld"].item() == "huge_values"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: X.segment_effects(
+            pd.DataFrame({"g": ["p", "q"], "metric": "x", "diff": [1e200, 2e200], "se": 1e199})
+        ),
+        lambda: X.proxy_metrics(
+            pd.DataFrame({"a": [1e200, 2, 3], "a_se": 1.0, "b": [1.0, 2, 4], "b_se": 1.0}),
+            offline="a",
+            online="b",
+        ),
+        lambda: X.prediction_powered(HUGE.head(20), HUGE, "x"),
+    ],
+)
+def test_tables_of_values_whose_squares_are_no_numbers(call):
+    with pytest.raises(rd.DataError, match=r"above 1e\+150 in size, whose squares"):
+        call()
+
+
+def test_weighted_models_of_values_beyond_all_numbers():
+    runs = MODELS.assign(x=1e200, w=1e120)
+    with pytest.raises(rd.DataError, match="'x' times the weights is too large"):
+        rd.compare_models(runs, "x", weight_col="w")

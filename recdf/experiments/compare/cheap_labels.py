@@ -331,9 +331,12 @@ def join_labels(
     if len(human) == len(cheap):
         raise DataError(NO_MORE)
     of_people = {
-        name: np.where(row >= 0, metric_values(human, role, name)[row], np.nan) for name in names
+        name: np.where(row >= 0, metric_values(human, role, name, squared=True)[row], np.nan)
+        for name in names
     }
-    beside = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
+    beside = {
+        cheap_column(name): metric_values(cheap, "cheap", name, squared=True) for name in names
+    }
     return beside_columns(cheap.assign(**of_people), beside | {JUDGED: 1.0 * (row >= 0)})
 
 

@@ -309,12 +309,8 @@ def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], 
         around = form - own[:, None] * [0.0, 1.0] if ratio else form
         squares = record.squares(around) + n * (mean[0] - own * mean[1]) ** 2
         squares -= share * sums(out * (columns[0] - own[cell] * columns[1]) ** 2)
-        factors = np.divide(
-            weights.ravel() ** 2 * size,
-            den**2 * (size - 1),
-            out=np.zeros(len(n)),
-            where=(den > 0) & (size > 1),
-        )
+        free = np.where(den > 0, den**2 * (size - 1), 0.0)
+        factors = np.divide(weights.ravel() ** 2 * size, free, out=np.zeros(len(n)), where=free > 0)
         var.append(factors @ squares)
     return [treatment - control for control, treatment in of], var
 

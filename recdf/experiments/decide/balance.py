@@ -102,7 +102,9 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
             # A constant ratio, such as a covariate times the weights, leaves rounding.
             size = np.abs(one).max() / units.columns[den].mean()
             one = linearise(one, units.columns[den])[1]
-            one = one * (np.sqrt(np.square(one).mean()) > MEAN_ROUNDING * size)
+            with undefined_is_nan():
+                varies = np.sqrt(np.square(one).mean()) > MEAN_ROUNDING * size
+            one = one * varies
         one = one - one[:1].sum()  # the squares of huge values would overflow
         columns.append(one / (np.ptp(one) or 1.0))
     means = [*map(Linear, range(len(columns)))]

@@ -244,7 +244,7 @@ def error_columns(argument: str, given: Effects) -> dict[str, str]:
 
 
 def _numbers(tests: pd.DataFrame, name: str) -> Floats:
-    values = metric_values(tests, "tests", name)
+    values = metric_values(tests, "tests", name, squared=True)
     if missing := np.isnan(values).sum():
         raise DataError(
             f"tests[{name!r}] is null in {missing} of {len(values)} rows; leave these experiments "
