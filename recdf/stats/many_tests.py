@@ -129,8 +129,9 @@ def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
     nothing = np.full(len(diff), np.nan)
     if n < 2:
         return Heterogeneity(n, np.nan, np.nan, max(n - 1, 0), np.nan, np.nan, nothing, nothing)
-    effects = diff[known]
-    variances = np.square(se[known])
+    unit = np.ldexp(1.0, np.frexp(se[known].min())[1])  # the squares of others have no digits
+    effects = diff[known] / unit
+    variances = np.square(se[known] / unit)
     w = variances.min() / variances  # relative weights: tiny standard errors would overflow
     mean = w @ effects / w.sum()
     q = w @ np.square(effects - mean) / variances.min()
@@ -140,9 +141,11 @@ def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
     part = spread / (spread + variances)
     shrunken = nothing.copy()
     errors = nothing.copy()
-    shrunken[known] = centre + part * (effects - centre)
-    errors[known] = np.sqrt(part * variances + np.square(1 - part) * variances.min() / v.sum())
-    return Heterogeneity(n, mean, q, n - 1, chi2_tail(q, n - 1), np.sqrt(spread), shrunken, errors)
+    shrunken[known] = unit * (centre + part * (effects - centre))
+    rest = np.square(1 - part) * variances.min() / v.sum()
+    errors[known] = unit * np.sqrt(part * variances + rest)
+    tau = unit * np.sqrt(spread)
+    return Heterogeneity(n, unit * mean, q, n - 1, chi2_tail(q, n - 1), tau, shrunken, errors)
 
 
 # ------------------------------------------------------------------------------------------

@@ -232,9 +232,6 @@ def test_huge_values_are_withheld_without_a_warning():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: X.segment_effects(
-            pd.DataFrame({"g": ["p", "q"], "metric": "x", "diff": [1e200, 2e200], "se": 1e199})
-        ),
         lambda: X.proxy_metrics(
             pd.DataFrame({"a": [1e200, 2, 3], "a_se": 1.0, "b": [1.0, 2, 4], "b_se": 1.0}),
             offline="a",
@@ -252,3 +249,14 @@ def test_weighted_models_of_values_beyond_all_numbers():
     runs = MODELS.assign(x=1e200, w=1e120)
     with pytest.raises(rd.DataError, match="'x' times the weights is too large"):
         rd.compare_models(runs, "x", weight_col="w")
+
+
+@pytest.mark.parametrize("scale", [2.0**660, 2.0**-660])
+def test_segments_of_any_size_are_told_apart_alike(scale):
+    table = pd.DataFrame({"g": list("pqr"), "metric": "x"})
+    table["diff"], table["se"] = [1.0, 2.0, 2.5], [0.2, 0.3, 0.1]
+    other = table.assign(diff=table["diff"] * scale, se=table["se"] * scale)
+    expected, found = (X.segment_effects(one, details=True) for one in (table, other))
+    sized = ["diff", "se", "shrunken", "shrunken_low", "shrunken_high", "mean_effect", "tau"]
+    found[sized] /= scale
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)

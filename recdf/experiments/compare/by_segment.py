@@ -275,9 +275,7 @@ def segment_effects(
             f"comparison has {twice:,} rows too many for one per {[*segments, *pair]}; name all "
             "columns of segments in ⟦+by=⟧"
         )
-    diff, se = (
-        metric_values(comparison, "comparison", name, squared=True) for name in ("diff", "se")
-    )
+    diff, se = (metric_values(comparison, "comparison", name) for name in ("diff", "se"))
     table = with_known_codes(comparison, "comparison").reset_index(drop=True)
     table = table.assign(confidence=confidence_of(comparison))
     judged = table.reindex(columns=["withheld", "remarks"], fill_value="")
