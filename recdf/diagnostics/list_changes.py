@@ -16,7 +16,7 @@ from ..evaluation.spec import better_of
 from ..inputs.constraints import Share
 from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column
-from ..inputs.options import as_columns
+from ..inputs.options import Columns, as_columns
 from ..judge.per_user_columns import float_columns
 from ..metrics.call import check_k
 from ..tables.cells import ReportTable, ShownResult
@@ -115,7 +115,7 @@ def diff(
     pred: Sequence[Any] | None = None,
     k: int = 10,
     p: Share = 0.9,
-    user_col: str | Sequence[str] | None = None,
+    user_col: Columns | None = None,
     item_col: str | None = None,
     rank_col: str | None = None,
     score_col: str | None = None,

@@ -25,7 +25,7 @@ from ..inputs.data_files import (
     without_bare_index,
 )
 from ..inputs.door import new_names, takes_options
-from ..inputs.options import ByName, Names, Options, as_columns
+from ..inputs.options import ByName, Columns, Names, Options, as_columns
 from .format_records import TOO_LARGE, Format, InputFile, beyond_numbers, format_named, format_of
 
 # ------------------------------------------------------------------------------------------
@@ -454,9 +454,9 @@ def read(
     path: Any,
     format: str | None = None,
     *,
-    user_col: str | Sequence[str] | None = None,
+    user_col: Columns | None = None,
     item_col: str | None = None,
-    by: str | Sequence[str] | None = None,
+    by: Columns | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
     """Read a file that another tool wrote to a long frame, which goes into `rd.evaluate` as `true`

@@ -31,6 +31,7 @@ from .options import (
     NAMES,
     NAMES_OF,
     OPTIONS,
+    ByName,
     Options,
     as_columns,
     id_columns,
@@ -71,7 +72,7 @@ OF_USER = ("cluster", "unit_col")
 
 
 def at_the_door(
-    given: Mapping[str, Any], takes: Collection[str] = NAMES, every_number: bool = False
+    given: ByName, takes: Collection[str] = NAMES, every_number: bool = False
 ) -> dict[str, Any]:
     """Return arguments with those that `options=` states among `takes`, and with frames that have
     standard names."""
@@ -119,7 +120,7 @@ def at_the_door(
 
 
 def _long_frames(
-    found: Mapping[str, Any],
+    found: ByName,
     orders: Sequence[str],
     items_sep: str | None = None,
     wide: Any = None,
@@ -152,7 +153,7 @@ NUMBER_TYPES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 FOUND_BY_NAME = (*STANDARD_NAMES, "category", "group")
 
 
-def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, Any]:
+def _lazy_as_frames(found: ByName, every_number: bool) -> dict[str, Any]:
     """Return the lazy rows among the arguments as frames of the columns that the call may ask
     for."""
     lazy = {name: lazy_rows(one) for name, one in found.items() if not name.endswith("_path")}
@@ -185,7 +186,7 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
 
 
 def _in_memory(
-    given: Mapping[str, Any], columns: EngineColumns
+    given: ByName, columns: EngineColumns
 ) -> tuple[dict[str, Any], dict[str, DataFrame]]:
     """Return the tables of users that are frames of Spark or Dask or paths of files in memory: the
     columns that the arguments name, and if they are asked for, those that may be ids. Return also
@@ -235,7 +236,7 @@ def _texts(value: Any) -> set[str]:
     return set().union(*map(_texts, value)) if several else _texts(getattr(value, "defaults", ()))
 
 
-def check_names_of_columns(names: Any, role: str, given: Mapping[str, Any]) -> None:
+def check_names_of_columns(names: Any, role: str, given: ByName) -> None:
     """Raise unless this is a mapping of standard names to names of columns, each of them once.
 
     `given` are options of the call. Its list key and its item are standard names, which every frame
@@ -326,7 +327,7 @@ def _called_by_name(function: Callable[..., Any], call: Callable[[dict[str, Any]
     return with_named_arguments
 
 
-def _with_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_names(function: Callable[..., Any], given: ByName) -> dict[str, Any]:
     """Return the arguments of a function, of which those that its annotations limit are checked;
     names in an array or an index are a list behind the door."""
     found = dict(given)

@@ -24,7 +24,7 @@ from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_arrow, as_series
 from .lazy_frames import lazy_rows, unwrapped
 from .list_cells import ORDERS, ItemLists
-from .options import Options, as_columns
+from .options import Columns, Options, as_columns
 from .sorting import run_of
 
 UNREAD = "unread columns"  # in `attrs`, for messages
@@ -51,7 +51,7 @@ class OneRecord(dict[str, Any]):
 def as_frame(
     data: Any,
     role: str,
-    user_col: str | Sequence[str] = "user_id",
+    user_col: Columns = "user_id",
     item_col: str = "item_id",
     orders: Iterable[str] = (),
 ) -> DataFrame:
@@ -346,8 +346,8 @@ def from_labelled(
     frame: DataFrame,
     *,
     relevance_col: str,
-    score_cols: str | Sequence[str],
-    user_col: str | Sequence[str] = "user_id",
+    score_cols: Columns,
+    user_col: Columns = "user_id",
     item_col: str = "item_id",
     model_col: str = "model",
 ) -> tuple[DataFrame, DataFrame]:

@@ -34,7 +34,7 @@ from ..errors import (
     warn_user,
 )
 from .ids import TEXTS, IdColumn, as_arrow, read_ids, take_rows
-from .options import as_columns
+from .options import Columns, as_columns
 from .sorting import run_of
 
 LISTS = (list, tuple, ndarray, Set)
@@ -175,7 +175,7 @@ def item_lists(
     frames: Mapping[str, DataFrame],
     item_col: str,
     sep: str | None,
-    wide: str | Sequence[str] | None,
+    wide: Columns | None,
     orders: Iterable[Any] = (),
 ) -> dict[str, ItemLists]:
     """Find out how frames have their items.
@@ -210,7 +210,7 @@ def _kind(values: Series | None) -> str | None:
         return None
 
 
-def _wide_columns(frame: DataFrame, wide: str | Sequence[str], item_col: str) -> tuple[str, ...]:
+def _wide_columns(frame: DataFrame, wide: Columns, item_col: str) -> tuple[str, ...]:
     """Return the columns of items, best first; a text is what their names begin with, before a
     number."""
     if item_col in frame.columns:

@@ -54,8 +54,11 @@ from .constraints import (
 from .conventions import LIKE, Convention, find_convention
 from .lazy_frames import lazy_rows
 
+# What signatures say of arguments: names, one name or several, such as those of columns, and frames
+# by their roles or options by their names.
 Names = Sequence[str]
-ByName = Mapping[str, Any]  # such as frames by their roles, or options
+Columns = str | Names
+ByName = Mapping[str, Any]
 
 GIVEN_IDS = Constraint(
     "a list, Series or frame of ids",
@@ -115,7 +118,7 @@ class OptionArguments(TypedDict, total=False):
     """The shared options as keyword arguments, each with its record."""
 
     user_col: Annotated[
-        str | Sequence[str],
+        Columns,
         Option(
             "user_id",
             "Column or columns of the list key.",
@@ -160,7 +163,7 @@ class OptionArguments(TypedDict, total=False):
         ),
     ]
     wide: Annotated[
-        str | Sequence[str] | None,
+        Columns | None,
         Option(
             None,
             """
@@ -256,7 +259,7 @@ class OptionArguments(TypedDict, total=False):
         ),
     ]
     by: Annotated[
-        str | Sequence[str] | None,
+        Columns | None,
         Option(
             None,
             """
@@ -265,7 +268,7 @@ class OptionArguments(TypedDict, total=False):
         ),
     ]
     by_in_true: Annotated[
-        bool | str | Sequence[str] | None,
+        bool | Columns | None,
         Option(
             None,
             """
@@ -412,13 +415,13 @@ MEANT = {
 }
 
 
-def id_columns(options: Mapping[str, Any]) -> list[str]:
+def id_columns(options: ByName) -> list[str]:
     """Return the columns of the list key and that of the item."""
     names = [options.get(name, OPTIONS[name].default) for name in ("user_col", "item_col")]
     return [name for one in names for name in as_columns(one)]
 
 
-def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:
+def check_names(given: Iterable[str], known: Names, what: str) -> None:
     """Raise OptionError for the first name that is not known. The message lists the known ones."""
     for name in given:
         if name not in known:
@@ -554,7 +557,7 @@ class Options:
         stated = [f"{name}={shown(given[name])}" for name in NAMES if name in given]
         return f"Options({', '.join(stated)})"
 
-    def parameters(self, metric: str) -> Mapping[str, Any]:
+    def parameters(self, metric: str) -> ByName:
         """Return the parameters that the convention has for a metric."""
         return {} if self.convention is None else self.convention.metrics.get(metric, {})
 

@@ -3,7 +3,7 @@ time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from ..errors import OptionError
@@ -16,11 +16,11 @@ from ..inputs.constraints import (
     check_value,
 )
 from ..inputs.door import checks_names
+from ..inputs.options import Columns as Columns
 from ..inputs.options import Options, as_columns
 from ..stats.arms import Relative
 from ..stats.numbers import Alternative, Correction
 
-Columns = str | Sequence[str]
 # Metrics of a call, planned shares of variants, what a result was evaluated with, and the numbers
 # of a row of a table.
 NamedMetrics = Columns | Mapping[str, Any]

@@ -33,7 +33,7 @@ from ..errors import (
 from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import column, read_numbers, refuse_engine_frame, refuse_levels
 from ..inputs.ids import label_codes
-from ..inputs.options import Options, as_columns
+from ..inputs.options import Names, Options, as_columns
 from ..inputs.sorting import distinct, exact_sums
 from ..inputs.true_and_pred import read_weights
 from ..stats.arms import HUGE
@@ -192,14 +192,14 @@ def require(frame: Any, role: str, names: Any) -> list[str]:
     return found
 
 
-def require_labels(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list[str]:
+def require_labels(frame: pd.DataFrame, role: str, names: Names) -> list[str]:
     """Return the names if all are columns whose values tell rows apart."""
     for name in names:
         label_codes(column(frame, name, role), f"{role}[{name!r}]")
     return list(names)
 
 
-def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Sequence[str]) -> list[str]:
+def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Names) -> list[str]:
     """Return the columns of `by` if they are there and do not have the name of a column of the
     result."""
     names = require(frame, role, by)
@@ -209,7 +209,7 @@ def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Sequence[str]) ->
     return names
 
 
-def some_keys(frame: pd.DataFrame, rows: Any, names: Sequence[str]) -> str:
+def some_keys(frame: pd.DataFrame, rows: Any, names: Names) -> str:
     """Show up to five distinct keys of the given rows (bool or positions) for a message."""
     names = list(dict.fromkeys(names))
     found = frame[names].iloc[
@@ -219,9 +219,7 @@ def some_keys(frame: pd.DataFrame, rows: Any, names: Sequence[str]) -> str:
     return ", ".join(repr(key[0] if len(names) == 1 else key) for key in keys)
 
 
-def key_codes(
-    tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]
-) -> tuple[list[Codes], int]:
+def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Names) -> tuple[list[Codes], int]:
     """Code a composite key over several frames: 0..n−1 in the order of the ids, equal where the
     keys are equal.
 

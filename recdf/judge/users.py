@@ -4,7 +4,7 @@ an assignment, as codes of units, groups, variants and clusters."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -16,7 +16,7 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_float_dt
 
 from ..errors import DataError, DuplicateError, OptionError, closest
 from ..inputs.codes import first_rows, strictly_ascends
-from ..inputs.options import as_columns
+from ..inputs.options import Names, as_columns
 from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
 from .choices import Columns, PairMissing, TwoPlaces
@@ -41,7 +41,7 @@ def only_rows(
     frame: pd.DataFrame,
     codes: Codes,
     n: int,
-    keys: Sequence[str],
+    keys: Names,
     advice: str = "; expected one each",
 ) -> Codes:
     """Row of each of n keys in a frame, −1 where it has none; a key with several rows raises."""
@@ -104,7 +104,7 @@ def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:
 
 
 def refuse_several(
-    role: str, frame: pd.DataFrame, codes: Codes, several: Mask, keys: Sequence[str], advice: str
+    role: str, frame: pd.DataFrame, codes: Codes, several: Mask, keys: Names, advice: str
 ) -> None:
     """Raise if users are in several variants."""
     if several.any():
@@ -280,8 +280,8 @@ def read_experiment_rows(
     variant_col: str | None,
     by_cols: list[str],
     user_col: Columns | None,
-    strata: Sequence[str] = (),
-    cluster: Sequence[str] = (),
+    strata: Names = (),
+    cluster: Names = (),
     numbers: Collection[str | None] = (),
     role: str = "data",
 ) -> ExperimentRows:
@@ -520,7 +520,7 @@ def _of_lists(
     return found
 
 
-def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> bool:
+def repeated_unit(frame: pd.DataFrame, keys: Names, n_lists: int) -> bool:
     """Whether a column that is not the unit looks like one: a user_id, or a later column of the
     key, that repeats.
 
@@ -554,7 +554,7 @@ def read_model_rows(
     keys: list[str],
     folds: list[str],
     model_col: str,
-    units: Sequence[str] = (),
+    units: Names = (),
     least: int = 2,
 ) -> ModelRows:
     """Check the frames and give every row its place; without `units` the unit is that of the

@@ -14,7 +14,7 @@ from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import check_kinds, encode, first_rows
 from ..inputs.frames import RowsInParts, as_frame, column, float_column, read_numbers, read_values
 from ..inputs.ids import read_ids
-from ..inputs.options import as_columns
+from ..inputs.options import ByName, as_columns
 from ..inputs.sorting import dense_codes, distinct, stable_order
 from ..stats.numbers import Floats, Integers, Mask
 from .attribution import (
@@ -98,7 +98,7 @@ class LogInParts(RowsInParts):
     It stands in place of each of their frames, in `from_impressions` and in `check_log`.
     """
 
-    def run(self, work: Callable[[Mapping[str, Any]], Any], rules: Rules) -> Any:
+    def run(self, work: Callable[[ByName], Any], rules: Rules) -> Any:
         """Return the sum of what `work` makes of the frames of each part, by role. All rows of a
         user, or of a person, are in one part."""
         raise NotImplementedError
@@ -163,7 +163,7 @@ class ImpressionRows(NamedTuple):
     dropped: dict[str, int]
 
 
-def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> ImpressionRows:
+def read_log_rows(log: Any, events: ByName, rules: Rules) -> ImpressionRows:
     """Read the log and its events (`clicks`, `purchases`, `refunds`) by the rules."""
     frames = {}
     dropped = {}
@@ -357,9 +357,7 @@ def key_of_lists(
     return lists
 
 
-def read_persons(
-    frames: Mapping[str, Any], rules: Rules
-) -> tuple[dict[str, Any], dict[str, dict[str, int]]]:
+def read_persons(frames: ByName, rules: Rules) -> tuple[dict[str, Any], dict[str, dict[str, int]]]:
     """Return the log and its events, with their persons if the rules have devices, and then the
     counts of devices as `persons`. `frames` has the persons, too."""
     given = dict(frames)

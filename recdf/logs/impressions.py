@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from ..errors import (
 from ..inputs.constraints import a_number, check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import OneRecord, column
-from ..inputs.options import Options, as_columns
+from ..inputs.options import ByName, Columns, Options, as_columns
 from ..progress import Progress
 from ..stats.numbers import Floats
 from ..tables.cells import amount
@@ -145,7 +145,7 @@ def from_impressions(
     user_col: str = "user_id",
     item_col: str = "item_id",
     rank_col: str | None = "position",
-    list_cols: str | Sequence[str] = (SESSION,),
+    list_cols: Columns = (SESSION,),
     time_col: str | None = None,
     clicked_col: str | None = None,
     clicks: Any = None,
@@ -395,7 +395,7 @@ def from_impressions(
     return found
 
 
-def attribute(frames: Mapping[str, Any], rules: Rules) -> Impressions:
+def attribute(frames: ByName, rules: Rules) -> Impressions:
     """Make the tables of the users in some frames, without warnings.
 
     `frames` are the log, its events and the persons (or None), by the names of the arguments of
@@ -444,7 +444,7 @@ def _check_rules(rules: Rules, events: Collection[str]) -> None:
         )
 
 
-def warn_of_counts(spec: Mapping[str, Any]) -> None:
+def warn_of_counts(spec: ByName) -> None:
     """Warn where the counts of a spec say that metrics will mislead."""
     counts = spec["counts"]
     for name in [kind for kind in KINDS if kind in counts]:

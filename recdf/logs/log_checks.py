@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,7 +18,7 @@ from ..inputs.codes import first_rows
 from ..inputs.constraints import NATURAL, check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, float_column
-from ..inputs.options import Options
+from ..inputs.options import ByName, Columns, Options
 from ..inputs.sorting import dense_codes, distinct
 from ..publishing import read_bytes
 from ..stats.many_tests import adjust
@@ -106,7 +106,7 @@ def check_log(
     user_col: str = "user_id",
     item_col: str = "item_id",
     rank_col: str | None = "position",
-    list_cols: str | Sequence[str] = (SESSION,),
+    list_cols: Columns = (SESSION,),
     time_col: str | None = None,
     clicks: Any = None,
     purchases: Any = None,
@@ -217,7 +217,7 @@ persons, person_col, value_col, window, session_gap, named_lists
     return found.table()
 
 
-def log_findings(given: Mapping[str, Any], **how: Any) -> Findings:
+def log_findings(given: ByName, **how: Any) -> Findings:
     """Return what is unusual in some frames: the log, its events and the persons (or None), by
     role; findings of several parts of the users add up."""
     found = Findings()
@@ -227,7 +227,7 @@ def log_findings(given: Mapping[str, Any], **how: Any) -> Findings:
 
 
 def _odd_rows(
-    given: Mapping[str, Any],
+    given: ByName,
     rules: Rules,
     variant_col: str | None,
     propensity_col: str | None,
@@ -463,7 +463,7 @@ def read_spec(path: Any) -> dict[str, Any]:
         ) from None
 
 
-def shares_of(counts: Mapping[str, Any]) -> Iterator[tuple[str, CountOf]]:
+def shares_of(counts: ByName) -> Iterator[tuple[str, CountOf]]:
     """Give the shares that the counts of a spec hold, each by what it is a share of."""
     n = counts["impressions"]
     null = counts.get("null_rows", {})
@@ -484,7 +484,7 @@ def shares_of(counts: Mapping[str, Any]) -> Iterator[tuple[str, CountOf]]:
         yield name, CountOf(devices.get(name, 0), devices.get("devices", 0))
 
 
-def moved_shares(counts: Mapping[str, Any], older: Mapping[str, Any]) -> list[str]:
+def moved_shares(counts: ByName, older: ByName) -> list[str]:
     """Return a sentence for each share that moved between the counts of two specs, and for events
     that only one of them has."""
     said = []
@@ -505,7 +505,7 @@ def moved_shares(counts: Mapping[str, Any], older: Mapping[str, Any]) -> list[st
     return said
 
 
-def moved_since(spec: Mapping[str, Any], older: Mapping[str, Any]) -> list[str]:
+def moved_since(spec: ByName, older: ByName) -> list[str]:
     """Return a sentence for each share that moved since an earlier run, or for each rule that is
     another one."""
     other = [name for name in RULES if name in older and spec.get(name) != older[name]]

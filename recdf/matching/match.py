@@ -22,7 +22,7 @@ from ..inputs.codes import encode, encode_keys, first_rows
 from ..inputs.frames import column, read_frame, read_order
 from ..inputs.list_cells import refuse_joined
 from ..inputs.machine import keep_freed_memory
-from ..inputs.options import Options, as_columns
+from ..inputs.options import ByName, Options, as_columns
 from ..inputs.sorting import distinct, run_of, spans
 from ..inputs.true_and_pred import (
     BrokenRows,
@@ -72,7 +72,7 @@ def match(
     true: Any,
     pred: Any,
     options: Options,
-    given: Mapping[str, Any] | None = None,
+    given: ByName | None = None,
     by_values: DataFrame | None = None,
     part: bool = False,
     findings: dict[str, BrokenRows] | None = None,
@@ -100,7 +100,7 @@ class _Steps:
         true: Any,
         pred: Any,
         options: Options,
-        given: Mapping[str, Any],
+        given: ByName,
         findings: dict[str, BrokenRows] | None,
     ) -> None:
         """Read and check both frames, the given users and the side tables."""

@@ -20,7 +20,7 @@ from ..errors import (
     warn_user,
 )
 from ..inputs.constraints import COLUMN_KINDS, Constraint, a_number, check_value
-from ..inputs.options import Options, as_columns, check_shared
+from ..inputs.options import ByName, Options, as_columns, check_shared
 from ..inputs.true_and_pred import BrokenRows, argument_of
 from ..matching.lists import Matched
 from ..matching.match import match
@@ -36,7 +36,7 @@ from .record import Request, Unknown
 # the side tables and changes nothing. The counts can be added over parts of a population.
 
 
-Params = Mapping[str, Any]
+Params = ByName  # of a metric
 
 # Larger shares give a warning: of lists whose judgements do not differ, and of unknown rows or
 # lists.
@@ -221,7 +221,7 @@ class Call:
 
     options: Options
     requests: tuple[Request, ...] = ()
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: ByName = field(default_factory=dict)
     item_by: str | None = None
     carry: Mapping[str, CarryRule] = field(default_factory=dict)
     files: Mapping[str, dict[str, int]] = field(default_factory=dict)
@@ -230,7 +230,7 @@ class Call:
     def from_arguments(
         cls,
         function: Callable[..., Any],
-        arguments: Mapping[str, Any],
+        arguments: ByName,
         true: Any = None,
         requests: Callable[[Options], Sequence[Request]] = lambda options: (),
     ) -> Call:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import OptionError, valid
 from ..inputs.constraints import Constraint, constraint_of
-from ..inputs.options import NAMES, Options, parameters
+from ..inputs.options import NAMES, ByName, Names, Options, parameters
 from ..inputs.sorting import exact_sums
 from ..matching.counts import OF_LOG, SUMS, ListCounts, Sum
 from ..matching.side_tables.sides import SIDE_TABLES, SIDES
@@ -140,19 +140,17 @@ class MetricRecord:
     _: KW_ONLY
     bounds: Bounds = (0.0, 1.0)
     better: MetricDirection = "larger"
-    aliases: Sequence[str] = ()
-    needs: Sequence[str] = ()
-    outputs: Sequence[str] = ()
+    aliases: Names = ()
+    needs: Names = ()
+    outputs: Names = ()
     cut: bool = True
-    arguments: Sequence[str] = ("true", "pred")
-    optional: Sequence[str] = ()
+    arguments: Names = ("true", "pred")
+    optional: Names = ()
     k: int | None = 10
     per: Literal["list", "item"] = "list"
-    sums: Sequence[str | tuple[Any, ...]] | Callable[[Mapping[str, Any]], Sequence[Sum]] | None = (
-        None
-    )
+    sums: Sequence[str | tuple[Any, ...]] | Callable[[ByName], Sequence[Sum]] | None = None
     unknown: Sequence[Unknown] = ()
-    where: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    where: Mapping[str, ByName] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         taken = (*NAMES, *self.arguments, *self.sides, "k", "options")
@@ -181,7 +179,7 @@ class MetricRecord:
         object.__setattr__(self, "__doc__", self._full_doc())
         object.__setattr__(self, "__signature__", self._signature())
 
-    def exposure_sums(self, params: Mapping[str, Any]) -> list[Sum]:
+    def exposure_sums(self, params: ByName) -> list[Sum]:
         """The sums over lists that the kernel reads: those that the record names, or all that its
         side tables allow."""
         if self.per == "list":
@@ -335,7 +333,7 @@ class MetricRecord:
     # requests
 
     def request(
-        self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None
+        self, params: ByName, k: int | None, options: Options, label: str | None = None
     ) -> Request:
         """Check parameters and make a request; a convention gives the parameters that the caller
         does not."""
@@ -430,7 +428,7 @@ class Request:
         )
 
     @property
-    def needs(self) -> Sequence[str]:
+    def needs(self) -> Names:
         """What it needs with these parameters."""
         return self.metric.changed(self.definition).get("needs", self.metric.needs)
 

@@ -27,7 +27,7 @@ from ..errors import (
 )
 from ..inputs.codes import Codes, encode_keys, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import as_frame, column, float_column, read_values
-from ..inputs.options import as_columns
+from ..inputs.options import Names, as_columns
 from ..inputs.sorting import distinct
 from ..judge.per_user_columns import by_columns
 from ..stats.numbers import Floats, Mask
@@ -140,7 +140,7 @@ def read_probabilities(
 
 
 def log_key_codes(
-    frame: pd.DataFrame, names: Sequence[str], argument: str, hint: str, *, ordered: bool = False
+    frame: pd.DataFrame, names: Names, argument: str, hint: str, *, ordered: bool = False
 ) -> Keys:
     """Codes of a key of one or more columns; with `ordered` they are in the order of the ids."""
     for name in names:
@@ -157,7 +157,7 @@ def log_key_codes(
     return Keys(coded.all(), n)
 
 
-def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str = "log") -> ByGroups:
+def split_groups(frame: pd.DataFrame, by: Any, taken: Names, role: str = "log") -> ByGroups:
     """Rows of every value of the `by` columns; one group of all rows without them."""
     return ByGroups(*group_codes(frame, role, by_columns(frame, role, by, taken)))
 
@@ -343,7 +343,7 @@ class LogArrays:
                 )
 
 
-def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArrays:
+def read_log(frame: pd.DataFrame, plan: Plan, by: Names = ()) -> LogArrays:
     """Read and check the columns of a log; `by` are those of the groups in which users may have
     several rows."""
     _check_columns(frame, plan)

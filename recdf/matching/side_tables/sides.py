@@ -31,7 +31,7 @@ from ...errors import ColumnError, DataError, IdTypeError, OptionError
 from ...inputs.codes import IdCodes, encode_keys, known_ids
 from ...inputs.frames import as_frame, column, id_frame, read_frame
 from ...inputs.ids import IdColumn, check_labels, read_ids
-from ...inputs.options import Options, as_columns
+from ...inputs.options import ByName, Options, as_columns
 from ...inputs.true_and_pred import ReadRows, order_source, read_pred, read_rows
 from ..list_keys import KeyColumns
 from ..overlap import samples_of
@@ -529,12 +529,12 @@ SIDE_TABLES: dict[str, SideTable] = {
 SIDES = {name: one.argument for name, one in SIDE_TABLES.items()}
 
 
-def as_frames(given: Mapping[str, Any], options: Options) -> dict[str, Any]:
+def as_frames(given: ByName, options: Options) -> dict[str, Any]:
     """Return the same tables in a form that can be read more than once."""
     return {name: SIDE_TABLES[name].frame(data, name, options) for name, data in given.items()}
 
 
-def read_sides(given: Mapping[str, Any], options: Options) -> CheckedSides:
+def read_sides(given: ByName, options: Options) -> CheckedSides:
     """Check the columns and ids of the side tables that were given."""
     checked = CheckedSides()
     for name, one in SIDE_TABLES.items():
