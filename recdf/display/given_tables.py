@@ -32,6 +32,7 @@ from ..experiments.compare.cheap_labels import (
     join_labels,
     label_sentences,
     labelled_row,
+    share_samples,
 )
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.samples import bounds_of, bounds_of_result, declared_bounds, seen_bounds
@@ -392,7 +393,7 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
     """Return the numbers of each mean, which is a column and the rows of some lists; in doubt it
     has no interval."""
     spec = result.spec
-    found = []
+    found, samples = [], []
     for column, at in means:
         own = result.per_user.take(at)
         y, f = (own[name].to_numpy(float) for name in (column, cheap_column(column)))
@@ -410,10 +411,12 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
         row = labelled_row(y, f, judged, known or seen_bounds(y, f), confidence, weights, unit)
         n_undefined = int(np.isnan(f).sum())
         row |= {"value": row["mean"], "n": len(f) - n_undefined, "n_undefined": n_undefined}
-        if row["remarks"]:
-            row |= dict.fromkeys(("se", "ci_low", "ci_high"), np.nan)
         found.append(row)
-    return pd.DataFrame(found)
+        samples.append(judged.tobytes())
+    table = pd.DataFrame(found)
+    share_samples(table, samples)
+    table.loc[table["remarks"] != "", ["se", "ci_low", "ci_high"]] = np.nan
+    return table
 
 
 # -- models side by side: where their lists stand, and their comparison

@@ -234,11 +234,15 @@ def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
     mean = row["value"]
     if pd.isna(mean):
         return Shown(Cell(NULL, small=n))
-    words, half = plus_minus(mean, row["half_width"], beside)
+    reach = row["half_width"]
+    # With labels of people the mean is not in the middle of its interval: ± reaches both ends.
+    off = abs(mean - (row.get("ci_low", np.nan) + row.get("ci_high", np.nan)) / 2)
+    reach += off if off > 1e-9 * reach else 0.0
+    words, half = plus_minus(mean, reach, beside)
     seeds = ""
     if pd.notna(spread := row.get(SEED_SD)):
         # A spread has the digits of its value; none is not written as 0.
-        form = form_of(mean, half=row["half_width"])
+        form = form_of(mean, half=reach)
         seeds = f"± {number(spread or np.nan, form)} over seeds"
     small = ", ".join(filter(None, [half, seeds, n]))
     place = row["place"]

@@ -326,8 +326,9 @@ def notes(
     if len(tests):
         below = "" if (sure := confidence_of(tests)) is None else f"p ≤ {1 - sure:.2g}, "
         how = f"{words_of_tests(tests)}, {below}p-values {adjustment(tests).words}"
-    half = f"± is half of the {100 * result.spec.get('confidence', 0.95):g} % interval of the "
+    half = f"{100 * result.spec.get('confidence', 0.95):g} % interval of the "
     half += f"{'weighted ' * ('weight' in result.spec)}mean."
+    half = f"± {'reaches the farther end' if LABELS in result.spec else 'is half'} of the {half}"
     said = {
         **dict.fromkeys(result.spec.get(LABELS, ()), True),
         f"A user counts once, with the mean over {over}.": over,

@@ -144,6 +144,21 @@ def test_means_are_those_of_prediction_powered_and_segments_have_their_own():
     )
 
 
+def test_plus_minus_reaches_the_farther_end_of_an_interval():
+    """All 60 lists are hits: [.94, 1], which "1.000 ± .030" would not reach."""
+    users = np.arange(400)
+    true = pd.DataFrame({"user_id": users, "item_id": 1})
+    pred = true.assign(score=1.0)
+    pred.loc[pred["user_id"] % 40 == 7, "item_id"] = 2
+    people = pred.assign(item_id=1)[users < 60]
+    board = rd.leaderboard(
+        rd.evaluate(true[users < 60], people, "hitrate@1"),
+        cheap=rd.evaluate(true, pred, "hitrate@1"),
+    )
+    assert "1.000 ± 0.060" in str(board)
+    assert "± reaches the farther end of the 95 % interval of the mean." in str(board)
+
+
 BAD = [
     (lambda p, c: (p, c.per_user), {}, TypeError, "cheap is"),
     (lambda p, c: (p, p), {}, rd.DataError, "no more lists"),

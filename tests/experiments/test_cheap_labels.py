@@ -577,3 +577,30 @@ def test_tables_without_a_common_metric_are_told_so():
     ):
         with pytest.raises(rd.errors.OptionError, match="no metric in common"):
             call()
+
+
+def test_what_one_model_says_of_the_sample_of_lists_holds_for_all():
+    """People judged lists that model a, in the judge's eyes, serves well; b and c do not show it,
+    and had verdicts and intervals of their own."""
+    rng = np.random.default_rng(3)
+    users = np.arange(600)
+    values = {name: rng.random(600) for name in "abc"}
+    values["b"] = np.clip(values["b"] + 0.4, 0, 1)
+    judged = np.argsort(-values["a"] + rng.normal(0, 0.5, 600))[:150]
+
+    def table(lists):
+        return pd.concat(
+            [
+                pd.DataFrame({"model": name, "user_id": users[lists], "ndcg@10": one[lists]})
+                for name, one in values.items()
+            ]
+        )
+
+    both = table(judged), table(users)
+    found = rd.experiments.prediction_powered(*both, "ndcg@10")
+    assert found["withheld"].tolist() == ["not_random"] * 3
+    compared = rd.compare_models(both[0], cheap=both[1])
+    assert compared["withheld"].tolist() == ["not_random"] * 3
+    random = table(rng.choice(users, 150, replace=False))
+    assert "better" in rd.compare_models(random, cheap=both[1])["verdict"].tolist()
+    assert (rd.experiments.prediction_powered(random, both[1], "ndcg@10")["withheld"] == "").all()

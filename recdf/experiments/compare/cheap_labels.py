@@ -29,7 +29,7 @@ from ...judge.per_user_columns import (
     warn_of_weights,
 )
 from ...judge.users import ModelRows, model_pairs, only_rows, read_model_rows
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of, effects_of
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of, effects_of, remark
 from ...stats.arms import moments_of
 from ...stats.numbers import normal_quantile
 from ...stats.prediction_powered import Tuning, labelled_units, powered_mean, sampled_mean
@@ -148,9 +148,9 @@ def prediction_powered(
         `ci_low`, `ci_high`; `mean_human` with its interval, from human labels alone; `mean_cheap`
         (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
         `n_effective` (human labels that would give the same interval alone), `p_random` (test of
-        the random sample), `confidence`, `effect`, `withheld`, `remarks`, `verdict`.
-        Verdict of a mean: "both" where the
-        joint interval is shorter, else "human alone"; of a difference "better", "worse", "no
+        the random sample, which all rows about the same lists share), `confidence`, `effect`,
+        `withheld`, `remarks`, `verdict`. Verdict of a mean: "both" where the joint interval is
+        shorter, else "human alone"; of a difference "better", "worse", "no
         difference shown" ("higher", "lower" without a direction); withheld with a remark:
         "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer),
         "not_random" (the lists that people judged differ from the others, p below 0.01),
@@ -226,7 +226,7 @@ def prediction_powered(
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     declared = declared_bounds(bounds, names)
     table_of = {name: runs.table(name) for name in (JUDGED, *tested, *chance)}
-    rows = []
+    rows, samples = [], []
     for base, model in pairs:
         of_pair = table_of[JUDGED][[base, model]]
         if not np.array_equal(of_pair[0], of_pair[1], equal_nan=True):
@@ -264,7 +264,9 @@ def prediction_powered(
                 f = np.where(judged & ~there, np.nan, f)
             row = labelled_row(y, f, lists, ends, confidence, beside=beside, **given)
             rows.append({"model": runs.models[model], "metric": name, **row})
+            samples.append(judged.tobytes())
     table = pd.DataFrame(rows).assign(baseline=baseline, confidence=confidence)
+    share_samples(table, samples)
     joint = table["n_effective"] > table["n_human"] * 1.02
     effects = np.where(joint, "both", "human_alone").tolist()
     if baseline is not None:
@@ -519,6 +521,15 @@ def compared_labels(table: pd.DataFrame) -> list[str]:
             "How far the cheap labels are off, bias of a comparison with details=True says."
         )
     return said
+
+
+def share_samples(table: pd.DataFrame, samples: Any) -> None:
+    """Let rows about one sample of lists share what each tells of its being random (Bonferroni):
+    what the judge says of one model, or by one metric, holds for all."""
+    of_sample = table.groupby(samples)["p_random"]
+    shared = of_sample.transform("min") * of_sample.transform("count")
+    table["p_random"] = np.fmin(table["p_random"], shared)
+    remark(table, table["p_random"] < NOT_RANDOM, "not_random")
 
 
 def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:

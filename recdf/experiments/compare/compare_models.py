@@ -31,7 +31,7 @@ from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
 from ..samples import Settings, declared_bounds, per_metric
 from .by_segment import Segments
-from .cheap_labels import CHEAP_COLUMNS, labels_of_both
+from .cheap_labels import CHEAP_COLUMNS, labels_of_both, share_samples
 from .paired import (
     MODEL_RESULT_COLUMNS,
     add_turned,
@@ -321,6 +321,9 @@ def compare_models(
                 "lacks, and 0 is not "
                 'its worst value; pass ⟦+missing="drop"⟧, or leave this metric to a call of its own'
             )
+    if "p_random" in result:
+        groups = result.groupby(by_cols, dropna=False, observed=True) if by_cols else None
+        share_samples(result, np.zeros(len(result)) if groups is None else groups.ngroup())
     read_together(result, settings)
     p = result["p_equivalence"].to_numpy(np.float64)
     result["p_equivalence_adj"], equivalent = adjusted_columns(result, settings, p)
