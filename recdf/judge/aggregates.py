@@ -175,14 +175,10 @@ class Aggregates:
         found = self._apart.astype(np.float64) / np.maximum(self.n, 1)[:, None, None]
         return np.asarray(found * self._steps * self._steps[:, None])
 
-    def ratios(self, num: int, den: int) -> Any:
-        """Σ x/Σ y of two columns in each cell as fractions; 0 where Σ y is 0."""
-        n, *sums = (self.sums[:, 0, at] for at in (0, 1 + num, 1 + den))
-        base, step = (
-            [Fraction(float(one[j])) for j in (num, den)] for one in (self.grid.base, self._steps)
-        )
-        above, below = (n * b + s * x for b, s, x in zip(base, step, sums, strict=True))
-        return np.array([x / y if y else y for x, y in zip(above, below, strict=True)])
+    def total(self, column: int) -> Any:
+        """Σ x of each cell as fractions."""
+        base, step = (Fraction(float(one[column])) for one in (self.grid.base, self._steps))
+        return base * self.sums[:, 0, 0] + step * self.sums[:, 0, 1 + column]
 
     def exact_central(self, cells: Codes, columns: list[int]) -> tuple[Any, Floats]:
         """Σ(x − mean x)(y − mean y) of some columns within some cells as fractions, in steps of

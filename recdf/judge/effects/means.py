@@ -105,7 +105,10 @@ def estimate(units: Units) -> MeanEffect:
 def _differences(units: Units, record: Aggregates, one: Linear) -> Floats:
     """The estimate of the treatment less that of the control in each stratum, of which huge
     estimates would lose the digits."""
-    values = record.above[:, one.num] if one.den is None else record.ratios(one.num, one.den)
+    values = record.above[:, one.num]
+    if one.den is not None:
+        den = record.total(one.den)
+        values = record.total(one.num) / np.where(den == 0, 1, den)
     control, treatment = values[units.cells]
     return np.asarray(treatment - control, np.float64)
 
