@@ -27,6 +27,8 @@ NUMBERS = {
     "turned_to": "lose",
     "turning_value": -2.5,
     "unseen": 3.0,
+    "n_treatment": 100,
+    "beyond": "less",
     "detail": "the arms differ",
 }
 
