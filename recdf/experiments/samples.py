@@ -506,9 +506,7 @@ def differ(some: Floats, of: Floats, stratified: bool) -> bool:
     """Whether shares of the rows of both arms (2, strata) differ beyond chance, within strata if
     there are any."""
     if not stratified:
-        (a, b), (n_a, n_b) = some[:, 0].tolist(), of[:, 0].tolist()
-        there = a + b > 0 and min(n_a, n_b) > 0
-        return bool(there and equal_shares_test((a, b), (n_a, n_b))[1] < UNEQUAL)
+        return bool(equal_shares_test(some[:, 0], of[:, 0])[1] < UNEQUAL)
     known = of.min(axis=0) >= 2
     splits = [Split.of_flags(*one) for one in zip(some.T[known], of.T[known], strict=True)]
     return splits_p(splits, map(Split.by_ranks, splits)) < UNEQUAL

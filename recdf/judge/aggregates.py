@@ -2,7 +2,7 @@
 
 Rows, files, moments and engines make the same record.
 
-Contract: parts add up with `+`. A column is a whole number of steps of a fixed grid, cut into
+Contract: the sums of parts add up. A column is a whole number of steps of a fixed grid, cut into
 slices of so few bits that the products of a block have an exact sum, which is added as a whole
 number. So the same rows give the same bytes in any order, and however they are cut into parts.
 
@@ -97,14 +97,6 @@ class Aggregates:
 
         parts = each(part, range(0, max(len(cell), 1), _PIECE))
         return cls(grid, in_steps(np.sum(parts, axis=0), grid.slices), low, high)
-
-    def __add__(self, other: Aggregates) -> Aggregates:
-        return replace(
-            self,
-            sums=self.sums + other.sums,
-            low=np.minimum(self.low, other.low),
-            high=np.maximum(self.high, other.high),
-        )
 
     def cells(self, at: Any) -> Aggregates:
         """Some cells; those of each row of a matrix are put together."""

@@ -21,9 +21,6 @@ HUGE = 1e150
 # Standard deviations below this share of the largest value are rounding error, not variation.
 MEAN_ROUNDING = 1e-14
 
-# Moments of more values are those of pieces of so many, which stay in the cache of a processor.
-_IN_CACHE = 2**16
-
 
 class Moments(NamedTuple):
     """n values with mean m, of which `low` is the smallest and `high` the largest.
@@ -53,15 +50,12 @@ def moments_of(*arrays: Floats) -> Moments:
     if scale >= HUGE:
         return Moments(n, float((values / scale).mean()) * scale, np.nan, np.nan, low, high)
     mean = float(values.mean())
-    blocks = [values[at : at + _IN_CACHE] - mean for at in range(0, n, _IN_CACHE)]
-    var = sum(float(np.einsum("i,i->", z, z)) for z in blocks) / n
+    z = values - mean
+    var = float(np.einsum("i,i->", z, z)) / n
     if not np.sqrt(var) > MEAN_ROUNDING * scale:
         return Moments(n, mean, 0.0, 0.0, low, high)
-    # The cubes of small values would underflow.
-    scaled = (z / np.sqrt(var) for z in blocks)
-    return Moments(
-        n, mean, var, sum(float(np.einsum("i,i,i->", z, z, z)) for z in scaled) / n, low, high
-    )
+    z /= np.sqrt(var)  # the cubes of small values would underflow
+    return Moments(n, mean, var, float(np.einsum("i,i,i->", z, z, z)) / n, low, high)
 
 
 def add_moments(parts: Moments, arm: Integers, n_arms: int) -> Moments:

@@ -27,7 +27,7 @@ from ...stats.arms import HUGE, both
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
 from ..decide.balance import Difference, ThirdMoment, in_time, looks_like_date, random_split_p
-from ..decide.experiment_health import key_of
+from ..decide.experiment_health import key_of_health
 from ..decide.sample_ratio import Arms, Surplus
 from ..samples import Ready, Settings, defined_bounds, differ
 from .arms_of_users import compare_ready, no_estimate
@@ -534,8 +534,7 @@ def labels_in_memory(
     time_col, strata, covariate_time_col = times
     names = [*strata, *filter(None, [time_col, covariate_time_col])]
     names += [name for name in head.columns if looks_like_date(head[name])]
-    if health is not None and "users_digest" in health.columns and len(health):
-        names += key_of(health["users_digest"].iloc[0])
+    names += key_of_health(health)
     if not names:
         return None, []
     used = {*names, variant_col, *by_cols}

@@ -63,7 +63,7 @@ from ..decide.balance import (
     segments_moved,
     users_in_both,
 )
-from ..decide.experiment_health import key_of
+from ..decide.experiment_health import key_of_health
 from ..decide.sample_ratio import (
     Arms,
     CountedUnits,
@@ -105,8 +105,7 @@ def columns_of_users(
             head, "data", [variant_col, *(name for one in named for name in as_columns(one))]
         )
         names += [name for pair in pairs for name in pair if name is not None]
-        if isinstance(health, pd.DataFrame) and "users_digest" in health.columns and len(health):
-            names += key_of(health["users_digest"].iloc[0])
+        names += key_of_health(health)
         names += ["user_id", "n_true", "n_rows", "weight", str(evaluated(head).get("weight"))]
         names += [name for name in head.columns if looks_like_date(head[name])]
         user_col, _, _, cluster, *_ = named

@@ -161,32 +161,29 @@ def random_split_p(
     known = np.flatnonzero(sizes.min(axis=1) >= 2).tolist()
 
     def with_most_skewness(form: Floats, stratum: int) -> Split:
-        """With the largest skewness that there can be."""
+        """With the largest skewness that there can be, where it matters."""
         n_c, n_t = sizes[stratum].tolist()
         of_both = strata.cells([stratum])
         var = of_both.squares(form[None])[0] / of_both.n[0]
         # A constant ratio, such as a covariate times the weights, leaves rounding.
         if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * (np.abs(form) @ half):
             return Split(n_c, n_t, 0.0, 0.0, 0.0)
-        most = float(np.abs(form) @ np.where(form != 0, half, 0)) / math.sqrt(var)
+        most = 0.0
+        if turn_of_split(n_c, n_t):
+            most = float(np.abs(form) @ np.where(form != 0, half, 0)) / math.sqrt(var)
         control, treatment = record.above[at[:, stratum]]
         return Split(n_c, n_t, float(form @ (treatment - control)), float(var), most)
 
     def p_of(form: Floats) -> float:
-        splits = [with_most_skewness(form, stratum) for stratum in known]
-        turns = [abs(turn_of_split(*one[:2])) for one in splits]
-        skewed = any(
-            turn and not turn * one.skewness < SYMMETRIC
-            for turn, one in zip(turns, splits, strict=True)
-        )
-        for i, stratum in enumerate(known):
-            skewness = 0.0
-            if skewed and turns[i] and splits[i].var:
-                of_both = strata.cells([stratum])
-                skewness = third(form, of_both, stratum) / of_both.n[0] / splits[i].var ** 1.5
-            splits[i] = splits[i]._replace(skewness=skewness)
-        by_rank = (ranked(one, form, h) for one, h in zip(splits, known, strict=True))
-        return splits_p(splits, by_rank)
+        splits = {stratum: with_most_skewness(form, stratum) for stratum in known}
+        turned = (abs(turn_of_split(*one[:2])) * one.skewness for one in splits.values())
+        if not all(one < SYMMETRIC for one in turned):
+            for stratum, one in splits.items():
+                if one.skewness:
+                    of_both = strata.cells([stratum])
+                    cubes = third(form, of_both, stratum) / of_both.n[0]
+                    splits[stratum] = one._replace(skewness=cubes / one.var**1.5)
+        return splits_p(splits.values(), (ranked(one, form, h) for h, one in splits.items()))
 
     products = forms @ whole.central[0] @ forms.T
     found = []

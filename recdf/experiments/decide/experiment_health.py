@@ -528,9 +528,11 @@ def _hash(ids: IdColumn) -> Hashes:
     return pd.util.hash_array(values, categorize=False)
 
 
-def key_of(digest: str) -> list[str]:
-    """Return the columns that a digest was made of."""
-    return json.loads(digest.rpartition(":")[0])
+def key_of_health(health: Any) -> list[str]:
+    """Return the columns of users that the digests of a health table, if any, were made of."""
+    if not isinstance(health, pd.DataFrame) or "users_digest" not in health or health.empty:
+        return []
+    return json.loads(health["users_digest"].iloc[0].rpartition(":")[0])
 
 
 def others(digest: str, hashed: Hashes) -> Mask:

@@ -18,7 +18,7 @@ from ...judge.users import ExperimentRows, model_pairs
 from ...stats.shares import independence_test, seen_loss, share_tests
 from ...tables.cells import columns_before, number, p_value, visible
 from ..compare.two_sample import but
-from .experiment_health import by_stratum, hash_users, key_of, others, planned_shares
+from .experiment_health import by_stratum, hash_users, key_of_health, others, planned_shares
 
 # ------------------------------------------------------------------------------------------
 # Whether the users per variant fit the plan, and are those of the health table.
@@ -266,7 +266,7 @@ def _from_health(
         return table[name].to_numpy(kind).reshape(len(arms.groups), -1, len(variants))
 
     assigned = cells("n_assigned", np.float64)
-    keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table else []
+    keys = key_of_health(health)
     users = counts
     others_there = False
     by_key = rows is not None and keys and set(keys).issubset(rows.data)
