@@ -577,21 +577,19 @@ class SummedUsers:
             raise RowsNeeded
         return [np.sum(of, axis=0) for of in zip(*found, strict=True)]
 
-    def known(self, cells: Codes, columns: list[int], constants: Floats | None) -> Aggregates:
+    def known(self, cells: Codes, columns: list[int], constants: Floats) -> Aggregates:
         """Some columns in the cells of each row of a matrix, where `constants` (cells of a row,
         columns) have one value."""
         found = self.record.cells(cells.ravel()).columns(columns)
-        if constants is not None:
-            found = found.with_constants(np.tile(constants, (len(cells), 1)))
+        found = found.with_constants(np.tile(constants, (len(cells), 1)))
         return found.cells(np.arange(cells.size).reshape(cells.shape))
 
-    def cubes_of(self, which: int, cells: Codes, constants: Floats | None = None) -> Cubes | None:
+    def cubes_of(self, which: int, cells: Codes, constants: Floats) -> Cubes | None:
         """Third moments of the columns of a metric, or (−1) of all covariates, in the same way."""
         if (one := self.cubes.get(which)) is None:
             return None
         one = one._replace(sums=one.sums[cells.ravel()])
-        if constants is not None:
-            one = one.with_constants(np.tile(constants, (len(cells), 1)))
+        one = one.with_constants(np.tile(constants, (len(cells), 1)))
         sums = one.sums.reshape(*cells.shape, *one.sums.shape[1:]).sum(axis=1)
         return one._replace(sums=sums)
 
@@ -600,7 +598,7 @@ class SummedUsers:
         metric: int,
         pair: Codes,
         covariates: tuple[Linear, ...],
-        constants: Floats | None,
+        constants: Floats,
         stratified: bool,
     ) -> Units:
         """Both arms of a metric, whose strata are the cells of `pair` (2, strata, parts).
@@ -632,15 +630,14 @@ class SummedUsers:
         first = [self.cells[i] for i in cells.min(axis=1)]  # the last cell has no labels
         exact = [one for label in first if (one := way.of_cells.get(label)) is not None]
         forms, of_labels = way.at(first)
-        if constants is not None:
-            new = constants.shape[1] - len(way.columns)
-            forms, rows = (np.pad(one, [(0, 0), (0, new)]) for one in (forms, rows))
-            rows = np.where(np.isnan(constants[part[of]]), rows, constants[part[of]])
-            if not exact:  # units were kept by what stood in the place of their nulls
-                moved = np.nan_to_num(constants - np.pad(self.summing.fill[way.columns], (0, new)))
-                bound += np.where(bound > 0, np.abs(forms) @ np.abs(moved).T, 0)
+        new = constants.shape[1] - len(way.columns)
+        forms, rows = (np.pad(one, [(0, 0), (0, new)]) for one in (forms, rows))
+        rows = np.where(np.isnan(constants[part[of]]), rows, constants[part[of]])
         if exact:
             forms, of_labels = (np.array([one[i] for one in exact]) for i in (2, 3))
+        else:  # units were kept by what stood in the place of their nulls
+            moved = np.nan_to_num(constants - np.pad(self.summing.fill[way.columns], (0, new)))
+            bound += np.where(bound > 0, np.abs(forms) @ np.abs(moved).T, 0)
         cubes = self.cubes_of(which, cells, constants)
         kept = FarRows(far.count[mine], bound.max(axis=1), forms, of_labels, empty, cubes)
         return Units(

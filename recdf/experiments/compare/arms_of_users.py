@@ -322,14 +322,9 @@ def with_denominators(row: Row, ready: Ready) -> Row:
 
 def no_estimate(units: Units) -> str:
     """Why there is nothing to compute, or nothing."""
-    if units.moments:
-        largest = max(map(units.moments.largest, range(len(units.columns))))
-    else:
-        low, high = units.span
-        largest = max(high.max(), -low.min())
     if min(units.n) < 2:
         return "too_few_users"
-    if largest >= HUGE:
+    if max(map(units.record.largest, range(len(units.columns)))) >= HUGE:
         return "huge_values"
     return "" if units.counts else "zero_denominator"
 

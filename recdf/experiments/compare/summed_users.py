@@ -202,7 +202,7 @@ class InCells(NamedTuple):
 
     cells: Codes
     units: Units
-    constants: Any
+    constants: Floats
     n_missing: int
     remarks: tuple[str, ...]
 
@@ -260,7 +260,7 @@ class SummedArms(ArmsInCells):
 
     def constants(
         self, columns: list[int], cells: Codes, named: Sequence[MetricColumns], patterns: Any = True
-    ) -> Floats | None:
+    ) -> Floats:
         """What takes the place of what is missing of covariates, which is the mean of the users of
         some patterns in both arms (patterns, columns); `RowsNeeded` where two metrics share a
         column and not its gaps."""
@@ -275,7 +275,7 @@ class SummedArms(ArmsInCells):
                 if missing.any():
                     known = cells[..., every & ~missing].reshape(1, -1)
                     found[missing, columns.index(at)] = self.users.record.cells(known).mean[0, at]
-        return None if np.isnan(found).all() else found[every]
+        return found[every]
 
     @classmethod
     def of(
@@ -387,15 +387,12 @@ class SummedArms(ArmsInCells):
                 raise RowsNeeded
             values = estimate(replace(of.units, spreads=self.spreads.get(of.key(metric)))).values
             n_columns = len(self.users.ways[metric].columns)
-            constants = of.constants
-            if constants is None:
-                constants = np.full((of.cells.shape[2], n_columns), np.nan)
             variants = (self.users.cells[one.min()][-1] for one in of.cells)
             forms = found.setdefault((metric, *variants), {})
             arms = of.cells.reshape(len(values.form), -1)
             own = zip(arms, values.form, values.centres, strict=True)
             for cells, form, centre in own:
-                for cell, constant in zip(cells.tolist(), constants, strict=True):
+                for cell, constant in zip(cells.tolist(), of.constants, strict=True):
                     if cell < len(self.users.cells):
                         rest = np.where(np.isnan(constant), form, 0)[:n_columns]
                         at = float(centre + form @ np.nan_to_num(constant))
@@ -444,8 +441,6 @@ class SummedArms(ArmsInCells):
         flags = [gap for gap in gaps if gap.any()] if regressed else []
         constants = self.constants(way.columns, cells, [one, *used], there)
         if regressed:
-            if constants is None:
-                constants = np.full((known.shape[2], len(way.columns)), np.nan)
             constants = np.column_stack([constants, *flags])
         covariates = [way.covariates[given.index(x)] for x in used]
         covariates += [Linear(len(way.columns) + i) for i in range(len(flags))]
