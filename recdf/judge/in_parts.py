@@ -485,13 +485,12 @@ class SummedUsers:
         """Add up all users; an id in several rows raises. The first rows, or an earlier pass, say
         what is far from the mean: `known_forms` of each metric, control and treatment. Columns
         `beside` the metrics are tested as covariates are."""
-        sample, null = floats_of(parts.sample, columns, np.zeros(len(columns)))
-        fill = np.array([one.mean() for one in sample])
-        if null is not None:  # a null is the mean of the others
-            for i, values in enumerate(sample):
-                there = null >> i & 1 == 0
-                fill[i] = values.sum() / max(np.count_nonzero(there), 1)
-                sample[i] = np.where(there, values, fill[i])
+        fill = np.zeros(len(columns))  # a null is the mean of the others
+        sample, _ = floats_of(parts.sample, columns, np.full(len(columns), np.nan))
+        for i, values in enumerate(sample):
+            there = values[~np.isnan(values)]
+            fill[i] = there.sum() / max(len(there), 1)
+            sample[i] = np.where(np.isnan(values), fill[i], values)
         if (known := parts.spans(columns)) is None:
             spans = itertools.chain(*parts.run(_Ends(columns), columns))
             lows, highs = zip(*spans, strict=True)

@@ -248,6 +248,21 @@ def test_huge_values_and_empty_denominators_are_named():
     assert "mostly_zero_denominator" in compare(data, {"r": ("m", "n")})["remarks"]
 
 
+@pytest.mark.parametrize("options", [{}, {"weight_col": "w"}])
+def test_a_segment_without_users_of_two_of_three_variants_has_no_effect(rng, options):
+    data = arms(rng.normal(size=60), rng.normal(size=60), x=rng.normal(size=120))
+    data = data.assign(w=1 + np.arange(120) % 3, half=np.arange(120) % 2, country="fi")
+    alone = data[:40].assign(user_id=range(200, 240), variant="C")
+    data = pd.concat([data, alone, alone.assign(user_id=range(300, 340), country="se")])
+    given = {"metrics": "m", "control": "A", "covariates": "x", "by": "country", **options}
+    table = rd.compare_variants(data, **given, details=True).set_index(["country", "treatment"])
+    assert table["diff"].isna().tolist() == [False, False, True, True]
+    assert (table.loc["se", "withheld"] == "too_few_users").all()
+    assert table.loc["fi", "balance_p"].notna().all()
+    with pytest.raises(DataError, match="have fewer than 2 users in an arm"):
+        rd.compare_variants(data, **given, strata="half")
+
+
 def test_replicates_without_a_denominator_are_no_ratio(rng):
     # One user in twenty has something in the denominator: some replicates have none, and were
     # infinite.

@@ -90,7 +90,7 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
     p = np.full(len(covariates), np.nan)
     size = None if rows.size is None else both.take(rows.size)
     used = [i for i, one in enumerate(covariates) if not not_used(one, both, rows)]
-    if not used:
+    if not used or min(both.n) < 2:
         return p
     first, *others = (without_gaps(covariates[i], size) for i in used)
     clusters = None if rows.clusters is None else both.take(rows.clusters)
