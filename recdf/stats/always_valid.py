@@ -83,6 +83,7 @@ MOST_STAKED = 0.75
 # Shares that are staked in parallel where the number of values is not fixed before.
 STAKES = np.geomspace(0.004, 0.97, 24)
 HALVINGS = 40
+DOUBLINGS = 2.0**60  # steps, beyond which an end of an interval is not looked for
 
 
 def bets(x: Floats, alpha: float) -> Floats:
@@ -119,7 +120,10 @@ def last_shown(shown: Callable[[float], bool], start: float, step: float, least:
     down to `least`."""
     high = start
     low = max(start - step, least)
+    farthest = DOUBLINGS * step
     while low > least and not shown(low):
+        if step > farthest:
+            return least
         high = low
         step = 2 * step
         low = max(high - step, least)
@@ -145,6 +149,7 @@ Bound = Literal["t", "betting", "anytime", ""]
 # losses that the sample lacks decide. A mean that then is 1.6 standard errors from the change that
 # is allowed is not turned by three more such units either.
 MOST_OF_ONE_UNIT = 0.5
+MOST_OF_ONE_LIST = 2 / 3  # the same where a judge knows more; at 1, 8 % passed at n = 100
 # With unequal weights, or numbers of lists, the few heaviest units decide the error of t: it needs
 # a skewness of at most this share of √n, and weights that are worth this many equal ones.
 MOST_SKEWED, LEAST_EQUAL_UNITS = 0.14, 30
@@ -339,8 +344,8 @@ class PoweredChange(Change):
     under both labels.
 
     Its test is t where that of people alone is t, and where one unit more that loses all, to the
-    judge's surprise, would move the change by no more than its standard error. A good judge makes
-    that small, and some err rarely.
+    judge's surprise, would move the change by no more than two thirds of its standard error. A good
+    judge makes that small, and some err rarely.
     """
 
     gains: LabelledUnits = field(kw_only=True)
@@ -377,7 +382,7 @@ class PoweredChange(Change):
 
     @cached_property
     def bound(self) -> Bound:
-        return "t" if self._spread[0] >= 1 and self._is_even else ""
+        return "t" if self._spread[0] * MOST_OF_ONE_LIST >= 1 and self._is_even else ""
 
     def needed(self) -> float:
         return math.nan

@@ -108,6 +108,22 @@ def test_a_judge_who_is_nearly_perfect_leaves_the_decision_to_people_where_one_l
     assert "The labels of people count alone for ndcg@10" in str(bounded)
 
 
+def test_few_lists_that_the_judge_does_not_know_leave_the_decision_to_people():
+    """One list more would move the change by more than two thirds of its standard error. Both
+    labels decided here, passed bad candidates in 8 % of the runs, and the bound was infinite."""
+    rng = np.random.default_rng(3)
+    old = (rng.random(600) < 0.97) * 1.0
+    new = np.where(rng.random(600) < 0.08, 0, (rng.random(600) < 0.97) * 1.0)
+    by_judge = np.where((new == 0) & (rng.random(600) < 0.3), 1, new)
+    tables = [pd.DataFrame({"user_id": np.arange(600), "m": one}) for one in (new, old, by_judge)]
+    gate = rd.gate(
+        tables[0][:60], tables[1][:60], {"m": -0.05}, cheap=(tables[2], tables[1]), bounds=OF_M
+    )
+    row = gate.table.iloc[0]
+    assert row["labels"] == "people"
+    assert -1 < row["change_low"] < row["change_high"] < 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("judge", ["biased", "good", "useless"])
 def test_a_candidate_that_has_lost_the_budget_passes_in_one_of_twenty_runs(judge):

@@ -1,10 +1,12 @@
 """The bounds of a gate, against other libraries, hand cases and simulation."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from recdf.stats.always_valid import STAKES, Change, log_capital
+from recdf.stats.always_valid import STAKES, Change, last_shown, log_capital
 
 RNG = np.random.default_rng(0)
 
@@ -269,3 +271,9 @@ def test_looks_after_each_user_miss_rarely():
         )
     assert missed <= 7  # P(Binomial(60, .05) > 7) = .01
     assert fixed > missed
+
+
+def test_an_end_that_does_not_exist_is_not_looked_for_until_numbers_overflow():
+    asked = []
+    assert last_shown(lambda u: bool(asked.append(u)), 0.5, 0.1, -math.inf) == -math.inf
+    assert min(asked) > -1e18
