@@ -234,10 +234,9 @@ def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
     mean = row["value"]
     if pd.isna(mean):
         return Shown(Cell(NULL, small=n))
-    reach = row["half_width"]
     # With labels of people the mean is not in the middle of its interval: ± reaches both ends.
-    off = abs(mean - (row.get("ci_low", np.nan) + row.get("ci_high", np.nan)) / 2)
-    reach += off if off > 1e-9 * reach else 0.0
+    ends = (mean - row.get("ci_low", np.nan), row.get("ci_high", np.nan) - mean)
+    reach = np.fmax.reduce([row["half_width"], *ends])
     words, half = plus_minus(mean, reach, beside)
     seeds = ""
     if pd.notna(spread := row.get(SEED_SD)):
@@ -655,8 +654,3 @@ def record_of(table: Any) -> Kind:
     columns = {*getattr(table, "columns", ())}
     known = (kind for kind in TABLE_KINDS.values() if columns >= {*kind.columns})
     return next(known, Kind("", ""))
-
-
-def estimates_frame(kind: Kind, table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per row of the table, as `plot.forest.data` says."""
-    return pd.DataFrame(map(kind.drawn, table.to_dict("records")), columns=DRAWN)

@@ -25,7 +25,7 @@ from ..given_tables import (
     need_gate,
     picked,
 )
-from ..kinds import estimates_frame, record_of
+from ..kinds import DRAWN, record_of
 from ..row_words import sides_of, trend_words
 from .picture import Frame, Picture, Steps, new_frames
 from .style import COLOURS, MARK_OF_SIGN, Axes, plain_text, points, spoken
@@ -90,7 +90,8 @@ def forest(comparison: pd.DataFrame | Gate, *, by: Columns | None = None, ax: An
         comparison = need_gate(comparison).table
     kind = record_of(comparison)
     if kind.read:
-        yield (data := estimates_frame(kind, comparison))
+        drawn = map(kind.drawn, comparison.to_dict("records"))
+        yield (data := pd.DataFrame(drawn, columns=DRAWN))
         yield _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
         return
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)

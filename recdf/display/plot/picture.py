@@ -406,7 +406,11 @@ class Frame:
             room = 0.6 * 72 * self.height / points(1.2) / len(handles)
             lines = int(np.clip(room, 1, 4))
             across = min(LEGEND_WIDTH, letters(0.4 * self.width, 0.9))
-        written = legend_texts(names, ends, across, lines)
+        # Only a name of more lines than there are is cut, and what stands behind it is kept.
+        cut = short_names(names, max(8, across * lines - max(map(len, ends))))
+        lines_of = [fill_text(name + end, across) for name, end in zip(cut, ends, strict=True)]
+        # matplotlib leaves out labels that start with an underscore.
+        written = [f" {text}" if text.startswith("_") else text or " " for text in lines_of]
         look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
         box = self.ax.legend(handles, written, **look)
         plain_text(*box.get_texts())
@@ -426,15 +430,6 @@ class Frame:
         self.title(name, x, y)
         self.caption(below)
         return self.ax
-
-
-def legend_texts(names: list[str], ends: list[str], width: int, lines: int) -> list[str]:
-    """Return the names with what stands behind each, wrapped; only a name of more lines than there
-    are is cut, and what stands behind it is kept."""
-    cut = short_names(names, max(8, width * lines - max(map(len, ends))))
-    texts = [fill_text(name + end, width) for name, end in zip(cut, ends, strict=True)]
-    # matplotlib leaves out labels that start with an underscore.
-    return [f" {text}" if text.startswith("_") else text or " " for text in texts]
 
 
 def new_frames(
