@@ -215,7 +215,7 @@ def _clearest_step(nights: Nights) -> tuple[int, float, float]:
 
     def within_days(columns: Floats, sd: Floats) -> Floats:
         weighed = of_day / sd[:, None]
-        return columns - weighed @ np.linalg.lstsq(weighed, columns)[0]
+        return columns - weighed @ np.linalg.lstsq(weighed, columns, rcond=None)[0]
 
     off, sd = off_levels(nights, [0, n])
     step = within_days(steps / sd[:, None], sd)
