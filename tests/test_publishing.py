@@ -222,6 +222,22 @@ def test_hidden_folders_without_a_manifest_are_passed_over(place, capsys):
 
 
 @pytest.mark.few(2)
+def test_overwrite_is_true_or_false(place):
+    log = place / "log.parquet"
+    pd.DataFrame({"user_id": [1], "item_id": [1], "rank": [1]}).to_parquet(log)
+    calls = [
+        lambda: NEW.to_parquet(place, overwrite="no"),
+        lambda: NEW.to_duckdb("nightly", overwrite="no"),
+        lambda: rd.evaluate_parquet(log, log, "hits", out=place, overwrite="no"),
+        lambda: rd.logs.impressions_parquet(log, place, overwrite="no"),
+    ]
+    before = tree(place)
+    for call in calls:
+        with pytest.raises(rd.OptionError, match=r"overwrite='no'; expected True or False"):
+            call()
+    assert tree(place) == before
+
+
 @pytest.mark.parametrize("plant", [*HARMLESS, *PLANTED])
 def test_a_writer_goes_on_and_touches_nothing_outside(plant, place):
     """What recdf did not write is removed, and does not stop what comes after it."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pandas import DataFrame
 
 from ..errors import MissingExtraError, OptionError
+from ..inputs.constraints import check_value
 from ..judge.per_user_columns import unit_of
 from ..tables.cells import (
     NULL,
@@ -239,6 +240,7 @@ class HandedOver:
         >>> duckdb.sql("select metric, k, value from nightly_summary").fetchall()
         [('mrr', 1, 1.0)]
         """
+        check_value("overwrite", overwrite, bool)
         database = _handing_library("duckdb") if connection is None else connection
         comment = json.dumps(self.spec).replace("'", "''")
         with database.cursor() as own:  # the caller's connection may be inside a transaction

@@ -39,6 +39,7 @@ import pyarrow as pa
 from pandas import DataFrame
 
 from ..errors import DataError, OptionError
+from ..inputs.constraints import check_value
 from ..inputs.frames import OneRecord
 from ..publishing import (
     HIDDEN_NAME,
@@ -130,6 +131,7 @@ def write_tables(
 @contextmanager
 def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
     """Give a hidden folder for the files of a result, which appear at the end of the block."""
+    check_value("overwrite", overwrite, bool)
     files = [local_path(folder) / name for name in RESULT_FILES]
     with published(files, overwrite=overwrite) as place:
         yield place(files[0]).parent

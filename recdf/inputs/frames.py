@@ -146,7 +146,9 @@ def as_datetimes(series: Series, where: str) -> Series:
     """Return a column of datetimes in a pandas dtype, also if it holds Arrow's times or Python's
     dates."""
     if isinstance(series.dtype, pd.CategoricalDtype):
-        series = series.astype(series.cat.categories.dtype)
+        of = series.cat.categories.dtype
+        # Whole numbers have no null, and numbers are no times.
+        series = series.astype(object if pd.api.types.is_numeric_dtype(of) else of)
     if isinstance(series.dtype, pd.ArrowDtype):
         known = str(series.dtype.pyarrow_dtype).startswith(("timestamp", "date"))
         # Values without an index: pandas would look for those of the same label.
@@ -390,6 +392,7 @@ def from_labelled(
       model  user_id  n_true  n_pred  mrr@2
     0   als        1       1       2    0.5
     """
+    refuse_levels(frame, "frame")
     keys = [*as_columns(user_col), item_col]
     scores = as_columns(score_cols)
     for name in [*keys, relevance_col, *scores]:

@@ -108,8 +108,11 @@ def sentence(
     to it."""
     row = row or {}
     effect_both = row.get("effect_both")
-    both = {} if effect_both is None else {"both": EFFECTS["models"].get(effect_both, "not shown")}
-    known = _Words(both, row)  # type: ignore[arg-type]
+    clustered = str(row.get("method")).endswith("+cluster")
+    words = {"units": "clusters" if clustered else "users"}
+    if effect_both is not None:
+        words["both"] = EFFECTS["models"].get(effect_both, "not shown")
+    known = _Words(words, row)  # type: ignore[arg-type]
 
     def said(text: str, without_numbers: str) -> str:
         """Fill in the numbers of the row, which one without details may not have."""

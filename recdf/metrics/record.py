@@ -399,7 +399,7 @@ class Request:
     def pooled(self) -> bool:
         """Whether it is one ratio of sums over all lists: its kernel then returns what is summed,
         above and below."""
-        return self.params.get("pooled") is True
+        return bool(self.params.get("pooled"))
 
     @property
     def per(self) -> Literal["list", "item"]:

@@ -39,6 +39,7 @@ from ..docstrings import says_as
 from ..errors import LogWarning, OptionError, RecdfError, warn_user
 from ..evaluation.storage import local_path
 from ..evaluation.summary_rows import common_type
+from ..inputs.constraints import check_value
 from ..inputs.frames import id_frame
 from ..inputs.machine import memory_bytes
 from ..inputs.options import ByName, as_columns
@@ -516,6 +517,7 @@ def impressions_parquet(
     >>> spec["counts"]["impressions"], result.per_user["hits@10"].tolist()
     (3, [1.0, 0.0])
     """
+    check_value("overwrite", overwrite, bool)
     given = {
         "log": log_path,
         "clicks": clicks_path,

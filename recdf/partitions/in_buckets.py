@@ -81,7 +81,8 @@ class OnBucketRows:
 @dataclass(frozen=True)
 class AsCell:
     """Make one row of OF_BUCKET of what the work on the rows of a bucket makes, or of its error.
-    In threads of this process, the error ends all work `at_once`."""
+    In threads of this process, the error ends all work `at_once`: of several wrong buckets, the
+    first to be read is told."""
 
     work: Callable[[int, RowsByRole], Any]
     n_buckets: int

@@ -46,6 +46,7 @@ LEAST_BEFORE, NIGHTS_AFTER = 8, 7
 STEPS_UNTIL = 42  # nights; later ones have enough before them for bets
 # Standard errors of correlations: without a change, with one, and with one beyond CLEAR errors.
 TOO_ALIKE, ALIKE_BEFORE, ALIKE_CLEAR, CLEAR = 3.0, 2.0, 2.5, 6.0
+NOTHING_LEFT = 1e-9  # share of the squares of a step that rounding leaves
 ALIKENESS = ("from one to the next", "from week to week", "in slow waves")
 MEDIAN_OF_SQUARE = 0.4549  # of a standard normal variable
 
@@ -218,20 +219,28 @@ def _clearest_step(nights: Nights) -> tuple[int, float, float]:
         return columns - weighed @ np.linalg.lstsq(weighed, columns, rcond=None)[0]
 
     off, sd = off_levels(nights, [0, n])
-    step = within_days(steps / sd[:, None], sd)
-    best = int(np.argmax((off @ step) ** 2 / (step**2).sum(axis=0)))
+    steps /= sd[:, None]
+    step = within_days(steps, sd)
+    # A step where the days of the week change has nothing left that these do not explain.
+    left = (step**2).sum(axis=0)
+    known = left > NOTHING_LEFT * (steps**2).sum(axis=0)
+    fits = np.divide((off @ step) ** 2, left, out=np.zeros(len(left)), where=known)
+    if not fits.any():
+        return n, 0.0, 0.0
+    best = int(np.argmax(fits))
     edges = [0, int(begins[best]), n]
     off, sd = off_levels(nights, edges, cut=False)
     # So few nights may seem nearly equal: no more than three of them are cut.
     reach = max(CLIP, np.sort(np.abs(off))[-4])
     far = off - np.clip(off, -reach, reach)
     values = (nights.x - np.median(nights.x)) / sd - far
-    value, step = within_days(np.column_stack([values, steps[:, best] / sd]), sd).T
-    size = (step @ value) / (step @ step)
-    left = value - size * step
-    spread = max(1.0, left @ left / (n - of_day.shape[1] - 1))
-    long_run = max(1.0, likeness(left)[3] + SURE_LOOK * 2 * math.sqrt(4.5 / n))
-    error = math.sqrt(long_run * spread / (step @ step))
+    one = (np.arange(n) >= edges[1]) / sd
+    value, one = within_days(np.column_stack([values, one]), sd).T
+    size = (one @ value) / (one @ one)
+    rest = value - size * one
+    spread = max(1.0, rest @ rest / (n - of_day.shape[1] - 1))
+    long_run = max(1.0, likeness(rest)[3] + SURE_LOOK * 2 * math.sqrt(4.5 / n))
+    error = math.sqrt(long_run * spread / (one @ one))
     return edges[1], size / (np.median(sd) * math.sqrt(spread)), size / error
 
 
@@ -381,7 +390,8 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
     gone = after.x - np.array([of_day.get(day, usual) for day in after.day.tolist()])
     off_by = np.clip(gone / np.sqrt(variances(after, tau2)), -2 * CLIP, 2 * CLIP)
     recent = off[-RECENT:] @ off[-RECENT:] / RECENT if n > 2 * RECENT else 0.0
-    spread = max(1.0, off @ off / (n - (7 if n >= LEAST_NIGHTS - 1 else 1)), recent)
+    n_fitted = 7 if n >= LEAST_NIGHTS - 1 else 1  # fewer nights are off one level for all days
+    spread = max(1.0, off @ off / (n - n_fitted), recent)
     of_after = (4 * spread + np.square(off_by - off_by.mean()).sum()) / (3 + m)
     fitted = max(1, 7 / min(m, 7)) / n
     error = math.sqrt(long_run * (max(spread, of_after) / m + spread * fitted))

@@ -129,7 +129,7 @@ def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
     nothing = np.full(len(diff), np.nan)
     if n < 2:
         return Heterogeneity(n, np.nan, np.nan, max(n - 1, 0), np.nan, np.nan, nothing, nothing)
-    unit = np.ldexp(1.0, np.frexp(se[known].min())[1])  # the squares of others have no digits
+    unit = np.ldexp(1.0, np.frexp(se[known].min())[1])  # squares of tiny errors would be 0
     effects = diff[known] / unit
     variances = np.square(se[known] / unit)
     w = variances.min() / variances  # relative weights: tiny standard errors would overflow

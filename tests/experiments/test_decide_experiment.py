@@ -126,7 +126,7 @@ def test_the_four_words_of_a_guardrail(effect, n, words):
     value = claim + n / 2 * (claim - mean) / np.log(20)
     first, *rest = row["verdict"].split(", unless ")
     assert first == words
-    assert bool(rest) == ("no_bound" in row["remarks"]) == (words != "not shown safe")
+    assert bool(rest) == ("guardrail_unbounded" in row["remarks"]) == (words != "not shown safe")
     for text in rest:
         said = re.fullmatch(r"3 in ([\d,]+) users have ([−\d.,]+) or (less|more)", text)
         number = float(said[2].replace("−", "-").replace(",", ""))
@@ -149,6 +149,55 @@ def test_a_guardrail_that_three_unseen_users_would_turn_is_not_safe(margin):
     assert row["note"] == f"check: {by:.2g} users who lose all would turn it"
     wide = one(table, ("guardrail", -0.1))
     assert (wide["effect"], wide["verdict"], wide["note"]) == ("safe", "safe", "")
+
+
+@pytest.mark.parametrize("margin", [-0.02, -0.015])
+def test_a_guardrail_of_weighted_means_counts_units_of_the_typical_weight(margin):
+    users = experiment(400, 4, x=0)
+    users["w"] = np.where(users.index % 50 < 2, 12.0, 1.0)
+    users["ndcg@10"] = 0.9 + (users["x"] - 10) * 0.003
+    table = compared(users, "ndcg@10", weight_col="w")
+    weight = users.loc[users["variant"] == "B", "w"]
+    typical = weight.sum() / np.sqrt((weight**2).mean())
+    assert table["n_typical"].iloc[0] == pytest.approx(typical, rel=1e-12)
+    mean, claim = table["mean_treatment"].iloc[0], table["mean_control"].iloc[0] + margin
+    by = typical * (mean - claim) / claim
+    row = one(table, ("guardrail", margin))
+    assert by < np.log(20) < 200 * (mean - claim) / claim  # by the users it would be safe
+    assert row["note"] == f"check: {by:.2g} users who lose all would turn it"
+
+
+def test_a_guardrail_with_the_name_of_a_metric_and_other_values_has_no_bounds():
+    users = experiment(2000, 3, x=0)
+    users["precision@5"] = users["x"] + 50  # in per cent
+    users["revenue"] = -users["x"]  # of refunds
+    table = compared(users, ["precision@5", "revenue"], smaller_is_better="precision@5")
+    roles = {"precision@5": ("guardrail", 3.0), "revenue": ("guardrail", -1.0)}
+    found = EX.role_verdicts(table, roles)
+    assert found["verdict"].str.startswith("safe, unless 3 in 1,000 users have ").all()
+
+
+def test_clusters_are_no_users_in_what_would_turn_a_guardrail():
+    users = experiment(4000, 1, spend=0).assign(team=lambda f: f.index % 200)
+    row = one(compared(users, "spend", cluster="team"), ("guardrail", "-20%"))
+    assert row["verdict"].startswith("safe, unless 3 in 100 clusters have ")
+    users["ndcg@10"] = 0.9 + (users["spend"] - 10) * 0.003
+    row = one(compared(users, "ndcg@10", cluster="team"), ("guardrail", -0.02))
+    assert row["note"].endswith(" clusters who lose all would turn it")
+
+
+def test_another_level_of_confidence_asks_for_more_users():
+    table = compared(experiment(4000, 1, spend=0), "spend", confidence=0.99)
+    assert ", unless 5 in 2,000 users have " in one(table, ("guardrail", "-20%"))["verdict"]
+
+
+def test_names_that_are_no_texts_and_a_test_that_is_unknown_are_read():
+    table = compared(experiment(4000, 1, spend=0), "spend")
+    shown = [
+        EX.role_verdicts(table.assign(metric=5), {5: ("guardrail", "-20%")}),
+        EX.role_verdicts(table.assign(method=np.nan), {"spend": ("guardrail", "-20%")}),
+    ]
+    assert [one["effect"].iloc[0] for one in shown] == ["safe", "safe"]
 
 
 def test_the_values_of_shares_tell_their_bounds():

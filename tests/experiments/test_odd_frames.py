@@ -213,7 +213,7 @@ def test_several_names_where_one_column_is_meant():
         X.effect_over_time(USERS, "x", exposure_col=("day", "g"), **given)
     with pytest.raises(rd.ColumnError, match=r"has no column \('day', 'g'\)"):
         X.arrivals_by_day(USERS, time_col=("day", "g"))
-    with pytest.raises(rd.OptionError, match="test"):
+    with pytest.raises(rd.OptionError, match=r"test\['x'\]=\['t'\].*valid are 't'"):
         rd.compare_variants(USERS, "x", control="A", test={"x": ["t"]})
     with pytest.raises(rd.DataError, match="repeat a list"):
         rd.summarize(MODELS, user_col=["user_id", "user_id"])
@@ -249,6 +249,14 @@ def test_weighted_models_of_values_beyond_all_numbers():
     runs = MODELS.assign(x=1e200, w=1e120)
     with pytest.raises(rd.DataError, match="'x' times the weights is too large"):
         rd.compare_models(runs, "x", weight_col="w")
+
+
+@pytest.mark.parametrize(("x", "w"), [(1e140, 1e120), (1e100, 1e60), (1e140, 1.0)])
+def test_models_of_values_whose_products_or_cubes_are_no_numbers_have_no_verdict(x, w):
+    noise = np.random.default_rng(0).normal(1, 0.1, len(MODELS))
+    runs = MODELS.assign(x=x * noise, w=w)
+    found = rd.compare_models(runs, "x", weight_col="w")
+    assert set(found["withheld"]) == {"huge_values"}
 
 
 @pytest.mark.parametrize("scale", [2.0**660, 2.0**-660])

@@ -249,6 +249,9 @@ def test_from_labelled_names_what_is_missing():
         rd.logs.from_labelled(frame, relevance_col="relevant", score_cols="als")
     with pytest.raises(rd.DataError, match=r"frame\['label'\]"):
         rd.logs.from_labelled(frame, relevance_col="label", score_cols="als")
+    frame.columns = pd.MultiIndex.from_product([["a"], frame.columns])
+    with pytest.raises(rd.ColumnError, match="on 2 levels"):
+        rd.logs.from_labelled(frame, relevance_col="label", score_cols="als")
 
 
 # -- odd frames

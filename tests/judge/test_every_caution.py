@@ -498,7 +498,7 @@ PREPERIOD = (
     "covariate_after covariate_differs covariate_not_timed unequal_covariate_missing no_covariate"
 )
 WORTH = "strata_moved strata_differ_in_worth"
-MARGIN = {"no_bound": "it is about the margin of a guardrail (role_verdicts)"}
+MARGIN = {"guardrail_unbounded": "it is about the margin of a guardrail (role_verdicts)"}
 NOT_MODELS = {
     **MARGIN,
     PAIRS: "two models have lists of the same users, and arms have other users",
@@ -691,9 +691,9 @@ FUNCTIONS = {
     "proxy_metrics": (of_experiments, PAST, {without(" ".join(CAUTIONS), PAST): ONE_KIND}),
     "role_verdicts": (
         of_roles,
-        "no_bound",
+        "guardrail_unbounded",
         {
-            without(" ".join(CAUTIONS), "no_bound unseen_units"): "they are those of its table",
+            without(" ".join(CAUTIONS), "guardrail_unbounded unseen_units"): "of its table alone",
             "unseen_units": "tests/experiments/test_decide_experiment.py has one in its note",
         },
     ),

@@ -104,6 +104,7 @@ def test_the_hour_that_comes_twice_is_one_slice():
             rd.OptionError,
             "is no time zone",
         ),
+        ({"time": pd.Categorical([1, 2, None])}, {}, rd.DataError, "expected times"),
         ({"time": pd.to_datetime(["2026-09-03"])}, {"every": "2X"}, rd.OptionError, "valid are"),
         ({"time": pd.to_datetime(["2026-09-03"]), "day": 1}, {}, rd.OptionError, "pass name="),
         (

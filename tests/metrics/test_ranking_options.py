@@ -244,6 +244,12 @@ def test_weights_that_say_nothing(rows, error, words):
         rd.intent_aware(WANTED, SHOWN, NEEDS, metric="mrr", weights=pd.DataFrame(rows))
 
 
+def test_a_flag_of_numpy_pools_as_one_of_python():
+    true, pred = {"u": ["a", "b"], "v": ["c"]}, {"u": ["a", "x"], "v": ["y"]}
+    found = [rd.precision(true, pred, 2, pooled=one) for one in (True, np.True_)]
+    assert found == [0.25, 0.25]  # one hit of 2 · 2 places
+
+
 @pytest.mark.parametrize(
     ("metric", "words"),
     [

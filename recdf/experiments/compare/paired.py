@@ -377,7 +377,8 @@ class UnitSums(NamedTuple):
             "evenness": np.nan,
             "typical": 0.0,
         }
-        if n < 2 or self.largest[1] >= HUGE:
+        # The cubes of values above 1e102 are no numbers, and the skewness needs them.
+        if n < 2 or self.largest[:2].max() >= HUGE or not np.isfinite(self.three).all():
             return row, Arm(self.mean[0] / self.mean[1] if n else np.nan, np.nan, np.nan)
         ratio = self.mean[0] / self.mean[1]
         total = n * self.mean[1]

@@ -100,10 +100,10 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
         one = units.columns[num]
         if den is not None:
             # A constant ratio, such as a covariate times the weights, leaves rounding.
-            size = np.abs(one).max() / units.columns[den].mean()
+            largest = np.abs(one).max() / units.columns[den].mean()
             one = linearise(one, units.columns[den])[1]
             with undefined_is_nan():
-                varies = np.sqrt(np.square(one).mean()) > MEAN_ROUNDING * size
+                varies = np.sqrt(np.square(one).mean()) > MEAN_ROUNDING * largest
             one = one * varies
         one = one - one[:1].sum()  # the squares of huge values would overflow
         columns.append(one / (np.ptp(one) or 1.0))

@@ -210,6 +210,7 @@ _MORE_NUMBERS = [
     "rel_ci_low",
     "rel_ci_high",
     "variance_reduction",
+    "n_typical",
 ]
 _DETAILS = [*_MORE_NUMBERS, "reject", "confidence", "method", "better"]
 
@@ -248,11 +249,12 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         Verdict of a guardrail, first rule that holds: "not shown safe" where the table withholds
         its verdict · "harmed beyond the margin" (p_harmed ≤ alpha) · "worse, within the margin"
         (p_safe ≤ alpha, and the table shows a loss) · "safe" (p_safe ≤ alpha) · "not shown safe".
-        It is also "not shown safe" where fewer than three more users of the treatment, at a bound
-        of the metric, would take its mean to the margin: so few may be missing by chance. Bounds
-        are those of the metrics of recdf, and 0 and 1 where all values are. The verdict of another
-        metric says which values of three users would do it. Other metrics have the verdict of the
-        table.
+        It is also "not shown safe" where so few more units of the treatment as may be missing by
+        chance, ln(1/alpha) (3.0 at 95 %), would take its mean to the margin if they were at a bound
+        of the metric. Bounds are those of the metrics of recdf, and 0 and 1 of a column of zeros
+        and ones that is compared without weights and clusters. The verdict of another metric says
+        which values would do it. Quantiles are left as they are. Other metrics have the verdict of
+        the table.
 
     Raises
     ------
@@ -542,17 +544,20 @@ def _guardrail(row: AnyRow, budget: Budget) -> Row:
 
 
 def _unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
-    """Take back what is said of a guardrail if a few unseen users at a bound of the metric would
+    """Take back what is said of a guardrail if a few unseen units at a bound of the metric would
     turn it. Return a remark where no bound is known, and give `row` its numbers."""
-    if found["effect"] == NOT_SAFE or row["method"].startswith("quantile"):
+    if found["effect"] == NOT_SAFE or str(row["method"]).startswith("quantile"):
         return []
     adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
     control, mean = (row[f"mean_{side}{adjusted}"] for side in ("control", "treatment"))
     claim = control * (1 + budget.allowed) if budget.relative else control + budget.allowed
-    known = direction_of(row["metric"])
+    known = direction_of(str(row["metric"]))
     bounds = (0.0, 1.0) if _is_share(row) else known.bounds if known else (None, None)
     low, high = (math.nan if one is None else one for one in bounds)
-    n = row["n_treatment"]
+    means = (row["mean_control"], row["mean_treatment"])
+    if min(means) < low or max(means) > high:  # a column of another kind has the metric's name
+        low = high = math.nan
+    n = row["n_typical"]
     alpha = 1 - row["confidence"]
     row |= {
         "turned_by": float(turned_by(mean, n, low, high, claim)),
@@ -562,8 +567,8 @@ def _unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
         "beyond": "less" if mean > claim else "more",
     }
     if math.isnan(row["turned_by"]):
-        found["remarks"] = by_rank([*codes_of(row["remarks"]), "no_bound"])
-        return ["no_bound"]
+        found["remarks"] = by_rank([*codes_of(row["remarks"]), "guardrail_unbounded"])
+        return ["guardrail_unbounded"]
     if row["turned_by"] < row["unseen"]:
         found |= {"effect": NOT_SAFE, "note": sentence("role", "", "unseen_units", row=row)}
     return []

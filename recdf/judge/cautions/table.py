@@ -345,7 +345,7 @@ _ALL = (
         "unseen_units",
         "fewer than three more users at the worst value of the metric would turn the verdict, and "
         "so few may be missing by chance",
-        "check: {turned_by:2} users who {turned_to} all would turn it",
+        "check: {turned_by:2} {units} who {turned_to} all would turn it",
         "variants models trend segments",
         fires=lambda turned_by, unseen: turned_by < unseen,
     ),
@@ -482,10 +482,10 @@ _ALL = (
         fires=lambda turning_value, unseen, n_users: turning_value.notna(),
     ),
     Caution(
-        "no_bound",
-        "the metric has no bound, and the verdict says which values of three more users of the "
-        "treatment would turn it",
-        adds=", unless {unseen:1} in {n_treatment:,} users have {turning_value:3} or {beyond}",
+        "guardrail_unbounded",
+        "the metric has no bound, and the verdict says which values of so few more units of the "
+        "treatment as may be missing by chance would turn it",
+        adds=", unless {unseen:1} in {n_treatment:,} {units} have {turning_value:3} or {beyond}",
         warns=False,
     ),
     Caution(
