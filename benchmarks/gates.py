@@ -7,6 +7,7 @@ A population has a true mean change. A budget of exactly this change is just bro
 5 % of the runs may pass. Power is the share that passes if the budget is four standard errors
 larger than the change.
 
+    python benchmarks/gates.py 400 labels  # few labels of people and many cheap ones
     python benchmarks/gates.py 400 FOLDER  # the same on lists of MovieLens, beside a published gate
 
 FOLDER is that of `docs/draw_movielens.py`. The published gate is that of the package
@@ -200,6 +201,52 @@ def published(own, base, allowed):
     return sequential, not (drop.significant and own.mean() < base.mean())
 
 
+def sparse_losses(rng, n):
+    """Half of the lists differ, and 40 % have no value."""
+    base, other = (np.where(rng.random(n) < 0.6, rng.random(n), 0.0) for _ in range(2))
+    return np.clip(np.where(rng.random(n) < 0.5, base, other) - 0.05 * (base > 0), 0, 1), base
+
+
+def small_losses(rng, n):
+    base = rng.beta(2, 3, n)
+    return np.clip(base - 0.03 + rng.normal(0, 0.05, n), 0, 1), base
+
+
+def labels(runs, many=3000):
+    """Wrong passes with few labels of people and many cheap ones, and how often both count."""
+    print("\nlosses, judge, judged lists | wrong passes %, both kinds of labels used %")
+    for draw in (small_losses, sparse_losses, collapse):
+        drawn = (draw(np.random.default_rng(10**6 + i), many) for i in range(300))
+        allowed = float(np.mean([(own - base).mean() for own, base in drawn]))
+        for judge in ("good", "biased", "useless"):
+            for n in (30, 100, 300):
+                rows = []
+                for seed in range(runs):
+                    rng = np.random.default_rng([seed, n])
+                    truth = draw(rng, many)
+                    if judge == "good":
+                        seen = [one + rng.normal(0, 0.05, many) for one in truth]
+                    elif judge == "biased":
+                        seen = [0.5 * truth[0] + 0.4, 0.5 * truth[1]]
+                    else:
+                        seen = rng.random((2, many))
+                    at = np.sort(rng.choice(many, n, replace=False))
+                    people = [pd.DataFrame({"user_id": at, "m": one[at]}) for one in truth]
+                    cheap = [pd.DataFrame({"user_id": np.arange(many), "m": one}) for one in seen]
+                    gate = rd.gate(
+                        *people,
+                        {"m": allowed},
+                        cheap=cheap,
+                        bounds={"m": (0, 1)},
+                        larger_is_better="m",
+                    )
+                    row = gate.table.iloc[0]
+                    rows.append([row["effect"].startswith("pass"), row["labels"] == "both"])
+                passed, both = 100 * np.mean(rows, axis=0)
+                name = draw.__name__
+                print(f"{name:13} {judge:8} {n:4} | {passed:5.1f} {both:5.1f}", flush=True)
+
+
 def real(runs, folder):
     print(
         "\nlists | wrong passes %, then power %: gate, t, fixed threshold, sequential, no "
@@ -226,7 +273,9 @@ def real(runs, folder):
 
 if __name__ == "__main__":
     runs_of = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    if len(sys.argv) > 2:
+    if sys.argv[2:] == ["labels"]:
+        labels(runs_of)
+    elif len(sys.argv) > 2:
         real(runs_of, sys.argv[2])
     else:
         boundary(runs_of)

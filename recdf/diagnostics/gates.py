@@ -18,6 +18,7 @@ from ..experiments.compare.cheap_labels import (
     NOT_RANDOM,
     cheap_column,
     powered_pair,
+    share_p_random,
 )
 from ..experiments.decide.adjust_pvalues import directions
 from ..experiments.join.join_experiment import zero_is_worst
@@ -68,6 +69,7 @@ from .gate_records import (
     runs_of_both_labels,
 )
 
+NO_SAMPLE = "the lists that people judged are no random sample of all"
 NO_DIFFERENCE = 1e-12  # differences up to this share of the largest value are rounding
 
 Worst = Literal["pass", "undecided", "fail"]
@@ -301,6 +303,11 @@ def gate(
     ]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table = pd.DataFrame(rows)
+    if "p_random" in table:
+        share_p_random(table, [f"{row['segment']}={row['segment_value']}" for row in rows])
+        doubted = (table["p_random"] < NOT_RANDOM) & (table["reason"] == "")
+        table.loc[doubted, ["p_pass", "p_fail", "n_needed"]] = math.nan
+        table.loc[doubted, "reason"] = NO_SAMPLE
     differs = bool(checks["found"].isin(DOUBTFUL).any())
     p_fail = table["p_fail"].where(table["effect"] == UNDECIDED).to_numpy()
     table["p_fail_adj"] = adjust(p_fail, correction)
@@ -419,8 +426,7 @@ def _gate_row(
         "the mean of the baseline is not above 0, so that no share of it is a budget": no_share,
         f"a value on one side only in {amount(lacks.sum(), 'list')}": math.isnan(worst)
         and lacks.any(),
-        "the lists that people judged are no random sample of all": labelled.get("p_random", 1.0)
-        < NOT_RANDOM,
+        NO_SAMPLE: labelled.get("p_random", 1.0) < NOT_RANDOM,
         "one large loss more could decide, and the metric has no bounds: all turns if "
         f"{_turned(row)}": not change.bound,
     }

@@ -376,7 +376,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     at = pd.DataFrame({"model": labels(summary, by), "column": column_names(summary, found)})
     at = at[at["column"].isin(names) & summary[item_by].isna().all(axis=1)]
     places = model_rows(found)
-    means = [(column, places[model]) for model, column in at.itertuples(index=False)]
+    means = [("", column, places[model]) for model, column in at.itertuples(index=False)]
     numbers = powered_means(found, means).set_index(at.index)
     summary.loc[at.index, RESTATED] = numbers[RESTATED]
     numbers["what"] = at["column"] + (" of " + at["model"] if by else "")
@@ -389,12 +389,12 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     return found
 
 
-def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
-    """Return the numbers of each mean, which is a column and the rows of some lists; in doubt it
-    has no interval."""
+def powered_means(result: Evaluation, means: Sequence[tuple[Any, str, np.ndarray]]) -> pd.DataFrame:
+    """Return the numbers of each mean, which is a sample of lists, a column and the rows of some of
+    them; in doubt it has no interval."""
     spec = result.spec
-    found, samples = [], []
-    for column, at in means:
+    found = []
+    for _, column, at in means:
         own = result.per_user.take(at)
         y, f = (own[name].to_numpy(float) for name in (column, cheap_column(column)))
         weights = own[spec["weight"]].to_numpy(float) if "weight" in spec else None
@@ -412,9 +412,8 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
         n_undefined = int(np.isnan(f).sum())
         row |= {"value": row["mean"], "n": len(f) - n_undefined, "n_undefined": n_undefined}
         found.append(row)
-        samples.append(judged.tobytes())
     table = pd.DataFrame(found)
-    share_samples(table, samples)
+    share_samples(table, [sample for sample, *_ in means])
     table.loc[table["remarks"] != "", ["se", "ci_low", "ci_high"]] = np.nan
     return table
 

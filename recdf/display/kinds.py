@@ -229,13 +229,13 @@ def _board_cells(given: pd.DataFrame) -> RowCells:
 
 
 def _level_cell(row: TableRow, beside: pd.Series) -> Shown:
-    """Return a value of the leaderboard, written as those beside it, with half its interval."""
+    """Return a value of the leaderboard, written as those beside it, with what ± reaches."""
     n = f"n = {int(row['n']):,}" if row["apart"] else ""
     mean = row["value"]
     if pd.isna(mean):
         return Shown(Cell(NULL, small=n))
     # With labels of people the mean is not in the middle of its interval: ± reaches both ends.
-    ends = (mean - row.get("ci_low", np.nan), row.get("ci_high", np.nan) - mean)
+    ends = mean - row.get("ci_low", np.nan), row.get("ci_high", np.nan) - mean
     reach = np.fmax.reduce([row["half_width"], *ends])
     words, half = plus_minus(mean, reach, beside)
     seeds = ""

@@ -66,9 +66,10 @@ class Leaderboard:
     ----------
     frame : DataFrame
         One row per model and metric (and segment): `segment`, `group`, `model`, `metric`, `better`,
-        `value`, `ci_low`, `ci_high`, `half_width`, `n`, `n_undefined`, `place` (1 for the best,
-        null without a direction, or where models have values for different lists), `marks`; with
-        `seed_col=` also `seed_sd`.
+        `value`, `ci_low`, `ci_high`, `half_width` (half of the interval; with `cheap=` the ± that
+        is shown reaches the farther end), `n`, `n_undefined`, `place` (1 for the best, null without
+        a direction, or where models have values for different lists), `marks`; with `seed_col=`
+        also `seed_sd`.
     notes : tuple of str
         What the marks, weights and intervals mean, one sentence each.
     comparisons : DataFrame

@@ -132,7 +132,9 @@ class RowsInMemory(NamedTuple):
         table = named_cells(self.result, found, models, list(self.groups), columns)
         if LABELS in spec:
             cells = rows.groupby([GROUP, MODEL])
-            of_cells = [(name, own.index.to_numpy()) for _, own in cells for name in columns]
+            of_cells = [
+                (at[0], name, own.index.to_numpy()) for at, own in cells for name in columns
+            ]
             table[RESTATED] = powered_means(self.result, of_cells)[RESTATED].to_numpy()
         return [table]
 

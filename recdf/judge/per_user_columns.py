@@ -289,7 +289,7 @@ def metric_values(frame: pd.DataFrame, role: str, name: str, squared: bool = Fal
             f"{role}[{name!r}] is infinite in {infinite.sum():,} of {len(frame):,} rows"
         )
     ends = np.fmax.reduce(numbers, initial=0.0), np.fmin.reduce(numbers, initial=0.0)
-    most, made = (HUGE, "squares") if squared else (LARGEST, "sums")
+    most, made = (np.nextafter(HUGE, 0.0), "squares") if squared else (LARGEST, "sums")
     if max(ends[0], -ends[1]) > most:
         raise DataError(
             f"{role}[{name!r}] holds values above {most:g} in size, whose {made} are no numbers"

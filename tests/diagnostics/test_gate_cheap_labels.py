@@ -209,3 +209,20 @@ def test_the_command_reads_both_folders_of_cheap_labels(tmp_path, capsys):
     assert main([*call, *cheap[:2]]) == 2
     assert "--cheap holds 1" in capsys.readouterr().err
     assert main([*call, "--cheap", cheap[2], str(tmp_path / "people-popularity")]) in (2, 3)
+
+
+def test_budgets_about_one_sample_share_what_tells_that_it_is_not_random():
+    """People judged good lists by m, and k knows nothing of it: its budget is not broken either."""
+    people, cheap, _ = sides(judged=lambda base: np.argsort(-base)[:N])
+    rng = np.random.default_rng(3)
+    of_all = [rng.random(MANY) * 0.5, rng.random(MANY) * 0.5 + 0.5]  # of candidate and baseline
+    people = [one.assign(k=k[one["user_id"]]) for one, k in zip(people, of_all, strict=True)]
+    cheap = [one.assign(k=k) for one, k in zip(cheap, of_all, strict=True)]
+    budgets, bounds = {"m": -0.2, "k": -0.2}, {"m": (0, 1), "k": (0, 1)}
+    gate = rd.gate(*people, budgets, cheap=cheap, bounds=bounds)
+    assert gate.table["effect"].tolist() == ["undecided", "undecided"]
+    assert (gate.table["reason"] == gate.table["reason"].iloc[0]).all()
+    assert "no random sample" in gate.table["reason"].iloc[0]
+    assert gate.table["p_fail"].isna().all()
+    alone = rd.gate(*people, {"k": -0.2}, cheap=cheap, bounds={"k": (0, 1)})
+    assert alone.table["effect"].tolist() == ["fail"]

@@ -231,3 +231,47 @@ def test_the_labels_of_people_say_which_metrics_stand_in_which_order():
     fewer = rd.evaluate(shop.true, shop.pred, "ndcg@5", by="model", users=users)
     with pytest.raises(rd.errors.OptionError, match=r"cheap lacks \['recall@10'\]"):
         rd.leaderboard(people, cheap=fewer)
+
+
+def judged_lists(values, judged):
+    """Results of models that recommend one item, which is right for some users: of the users whose
+    lists people judged, and, by a judge who sees the same, of all."""
+    n = len(judged)
+    pred = pd.concat(
+        pd.DataFrame({"model": name, "user_id": np.arange(n), "item_id": np.where(one, 1, 2)})
+        for name, one in values.items()
+    )
+    true = pd.DataFrame({"user_id": np.arange(n), "item_id": 1})
+    return tuple(
+        rd.evaluate(true[of], pred[np.tile(of, len(values))], "precision@1", by="model")
+        for of in (judged, np.ones(n, bool))
+    )
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+def test_segments_that_were_judged_at_the_same_places_are_two_samples(moved):
+    n = 500
+    right = np.random.default_rng(1).random(2 * n) < 0.6
+    judged = np.arange(2 * n) % 5 == 0
+    right[:n] |= judged[:n]  # people judged good lists of s
+    judged[n:] = np.roll(judged[n:], moved)
+    people, cheap = judged_lists({"a": right, "b": right}, judged)
+    segments = pd.DataFrame({"user_id": np.arange(2 * n), "part": np.repeat(["s", "t"], n)})
+    frame = rd.leaderboard(people, cheap=cheap, segments=segments).frame.set_index("group")
+    assert frame.loc["s", "ci_low"].isna().all()
+    assert frame.loc["t", "ci_low"].notna().all()
+
+
+def test_a_model_without_a_list_is_judged_on_the_same_sample():
+    n = 1000
+    rng = np.random.default_rng(2)
+    a, b = rng.random((2, n)) < [[0.5], [0.6]]
+    judged = np.zeros(n, bool)
+    judged[np.flatnonzero(a)[:200]] = True  # good lists of a, which are like others of b
+    people, cheap = judged_lists({"a": a, "b": b}, judged)
+    rows = cheap.per_user
+    lost = rows.index[(rows["model"] == "b") & ~rows["user_id"].isin(np.flatnonzero(judged))][0]
+    fewer = rows.drop(index=lost).reset_index(drop=True)
+    for given in (rows, fewer):
+        both = rd.Evaluation(given, cheap.summary, cheap.spec)
+        assert rd.leaderboard(people, cheap=both).frame["ci_low"].isna().all()

@@ -148,7 +148,8 @@ def prediction_powered(
         `ci_low`, `ci_high`; `mean_human` with its interval, from human labels alone; `mean_cheap`
         (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
         `n_effective` (human labels that would give the same interval alone), `p_random` (test of
-        the random sample, which all rows about the same lists share), `confidence`, `effect`,
+        the random sample: the smaller of the row's own p and of the smallest p of all rows times
+        their number), `confidence`, `effect`,
         `withheld`, `remarks`, `verdict`. Verdict of a mean: "both" where the joint interval is
         shorter, else "human alone"; of a difference "better", "worse", "no
         difference shown" ("higher", "lower" without a direction); withheld with a remark:
@@ -226,7 +227,7 @@ def prediction_powered(
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     declared = declared_bounds(bounds, names)
     table_of = {name: runs.table(name) for name in (JUDGED, *tested, *chance)}
-    rows, samples = [], []
+    rows = []
     for base, model in pairs:
         of_pair = table_of[JUDGED][[base, model]]
         if not np.array_equal(of_pair[0], of_pair[1], equal_nan=True):
@@ -264,9 +265,8 @@ def prediction_powered(
                 f = np.where(judged & ~there, np.nan, f)
             row = labelled_row(y, f, lists, ends, confidence, beside=beside, **given)
             rows.append({"model": runs.models[model], "metric": name, **row})
-            samples.append(judged.tobytes())
     table = pd.DataFrame(rows).assign(baseline=baseline, confidence=confidence)
-    share_samples(table, samples)
+    share_samples(table, np.zeros(len(table)))
     joint = table["n_effective"] > table["n_human"] * 1.02
     effects = np.where(joint, "both", "human_alone").tolist()
     if baseline is not None:
@@ -523,12 +523,18 @@ def compared_labels(table: pd.DataFrame) -> list[str]:
     return said
 
 
-def share_samples(table: pd.DataFrame, samples: Any) -> None:
-    """Let rows about one sample of lists share what each tells of its being random (Bonferroni):
-    what the judge says of one model, or by one metric, holds for all."""
+def share_p_random(table: pd.DataFrame, samples: Any) -> None:
+    """Let rows about one sample of lists share what tells of its being random, since what the judge
+    says of one model, or by one metric, holds for all: p is the smaller of a row's own and of the
+    smallest p of the sample times its number of rows (Bonferroni)."""
     of_sample = table.groupby(samples)["p_random"]
     shared = of_sample.transform("min") * of_sample.transform("count")
     table["p_random"] = np.fmin(table["p_random"], shared)
+
+
+def share_samples(table: pd.DataFrame, samples: Any) -> None:
+    """Do that, with a remark where the sample is not random."""
+    share_p_random(table, samples)
     remark(table, table["p_random"] < NOT_RANDOM, "not_random")
 
 
