@@ -139,14 +139,26 @@ def chance_beyond(df: Number, alpha: float, errors: Number, alternative: Alterna
 
 
 def least_paired_effect(
-    n: float, alpha: float, power: float, alternative: Alternative, size: float = 1.0
+    n: float,
+    alpha: float,
+    power: float,
+    alternative: Alternative,
+    size: float = 1.0,
+    unseen: float = 0.0,
 ) -> float:
-    """Smallest mean difference that n rows show, in standard deviations; `size` rows are a unit."""
-    return float(detectable_t(max(n / size - 1, 1.0), alpha, power, alternative)) / math.sqrt(n)
+    """Smallest mean difference that n rows show, in standard deviations; `size` rows are a unit. A
+    smaller one than unseen/n is never shown, since a few unseen units could turn it."""
+    of_test = float(detectable_t(max(n / size - 1, 1.0), alpha, power, alternative))
+    return max(of_test, float(beyond(unseen / math.sqrt(n), power))) / math.sqrt(n)
 
 
 def paired_units_needed(
-    effect: float, alpha: float, power: float, alternative: Alternative, size: float = 1.0
+    effect: float,
+    alpha: float,
+    power: float,
+    alternative: Alternative,
+    size: float = 1.0,
+    unseen: float = 0.0,
 ) -> int:
     """Rows that show a mean difference, given in standard deviations; the t quantile depends on
     their number."""
@@ -154,7 +166,16 @@ def paired_units_needed(
     def factor(n: float) -> float:
         return float(detectable_t(max(n / size - 1, 1.0), alpha, power, alternative))
 
-    rows = max(3, math.ceil(rows_needed(factor, effect**-2, 3) - 1e-6))
-    while factor(rows) > effect * math.sqrt(rows) * (1 + 1e-9):
+    needed = max(rows_needed(factor, effect**-2, 3), rows_beyond(effect, 1.0, unseen, power))
+    rows = max(3, math.ceil(needed - 1e-6))
+    of_test = alpha, power, alternative, size, unseen
+    while least_paired_effect(rows, *of_test) > effect * (1 + 1e-9):
         rows += 1
     return rows
+
+
+def rows_beyond(effect: float, deviation: float, unseen: float, power: float) -> float:
+    """Return n with effect = z_power·deviation/√n + unseen/n: rows whose mean is above unseen/n
+    with the chance `power`."""
+    lean = float(normal_quantile(power)) * deviation
+    return ((lean + math.sqrt(lean**2 + 4 * unseen * effect)) / (2 * effect)) ** 2

@@ -34,6 +34,7 @@ from ...stats.arms import arm, one_sample
 from ...stats.numbers import normal_quantile, scipy_module
 from ...stats.shares import wilson
 from ...stats.student import least_paired_effect, paired_units_needed
+from ...stats.turned import missing_by_chance
 from ..decide.experiment_health import Hashes, hash_users
 from .compare_models import compare_models
 from .two_sample import POWER
@@ -471,7 +472,8 @@ def compare_interleaved(
             constant = float(found.diff == 0)
             p.append(constant if np.isnan(found.p_value) else float(found.p_value))
         p_balance = min(1.0, 2 * min(p))
-    more = _preference(table.to_dict("records")[0], confidence, alternative) | {
+    reach = 1.0 if credit == "binary" else 0.0
+    more = _preference(table.to_dict("records")[0], reach, confidence, alternative) | {
         "n_shown_a": (own < 0).sum(),
         "n_shown_b": (own > 0).sum(),
         "p_balance": p_balance,
@@ -514,9 +516,12 @@ def _credit_of_items(log: pd.DataFrame) -> Floats:
 _PREFERENCE = ["preference", "preference_low", "preference_high", "p_sign", "mde", "n_needed"]
 
 
-def _preference(row: dict[Any, Any], confidence: float, alternative: Alternative) -> Row:
+def _preference(
+    row: dict[Any, Any], reach: float, confidence: float, alternative: Alternative
+) -> Row:
     """Share of units that prefer b, the sign test, and how many units show how large a
-    difference, from the row of a and b as two models."""
+    difference, from the row of a and b as two models. A unit differs by `reach` at most; by 0
+    where nobody knows."""
     wins = row["wins"]
     n = row["wins"] + row["losses"]
     n_units = row["n_users"]
@@ -530,7 +535,8 @@ def _preference(row: dict[Any, Any], confidence: float, alternative: Alternative
         of_test = (1 - confidence, POWER, alternative)
         diff = abs(row["diff"])
         sd = row["se"] * np.sqrt(n_units)
-        found["mde"] = least_paired_effect(n_units, *of_test) * sd
+        unseen = missing_by_chance(1 - confidence) * reach / sd
+        found["mde"] = least_paired_effect(n_units, *of_test, unseen=unseen) * sd
         if diff > 0:
-            found["n_needed"] = paired_units_needed(diff / sd, *of_test)
+            found["n_needed"] = paired_units_needed(diff / sd, *of_test, unseen=unseen)
     return found

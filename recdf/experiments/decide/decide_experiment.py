@@ -35,6 +35,7 @@ from ...judge.verdict import (
 from ...metrics.strings import direction_of
 from ...stats.arms import Arm, effect, fieller
 from ...stats.many_tests import adjust
+from ...stats.numbers import TwoNumbers
 from ...stats.student import t_quantile
 from ...stats.turned import missing_by_chance, turned_by, turning_value
 from ...tables.cells import amount, columns_before, estimated, is_one_sided, p_value
@@ -551,12 +552,8 @@ def _unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
     adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
     control, mean = (row[f"mean_{side}{adjusted}"] for side in ("control", "treatment"))
     claim = control * (1 + budget.allowed) if budget.relative else control + budget.allowed
-    known = direction_of(str(row["metric"]))
-    bounds = (0.0, 1.0) if _is_share(row) else known.bounds if known else (None, None)
-    low, high = (math.nan if one is None else one for one in bounds)
-    means = (row["mean_control"], row["mean_treatment"])
-    if min(means) < low or max(means) > high:  # a column of another kind has the metric's name
-        low = high = math.nan
+    means = row["mean_control"], row["mean_treatment"]
+    low, high = bounds_of_mean(str(row["metric"]), _is_share(row), *means)
     n = row["n_typical"]
     alpha = 1 - row["confidence"]
     row |= {
@@ -572,6 +569,16 @@ def _unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
     if row["turned_by"] < row["unseen"]:
         found |= {"effect": NOT_SAFE, "note": sentence("role", "", "unseen_units", row=row)}
     return []
+
+
+def bounds_of_mean(metric: str, is_share: bool, *means: float) -> TwoNumbers:
+    """Return the bounds of a metric with these means; NaN for one that is not known."""
+    known = direction_of(metric)
+    bounds = (0.0, 1.0) if is_share else known.bounds if known else (None, None)
+    low, high = (math.nan if one is None else one for one in bounds)
+    if min(means) < low or max(means) > high:  # a column of another kind has the metric's name
+        return math.nan, math.nan
+    return low, high
 
 
 def _is_share(row: AnyRow) -> bool:

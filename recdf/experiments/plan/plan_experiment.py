@@ -53,10 +53,14 @@ from ...stats.student import (
     detectable_t,
     least_paired_effect,
     paired_units_needed,
+    rows_beyond,
     rows_needed,
 )
+from ...stats.turned import missing_by_chance, typical_units
+from ..decide.decide_experiment import bounds_of_mean
 from ..samples import (
     MetricRows,
+    bounds_of,
     covariate_specs,
     read_metrics,
     refuse_huge,
@@ -199,7 +203,8 @@ def plan_experiment(
     * guardrails: K is that of the one-sided test of level α that no loss is as large as the margin
       δ, without an effect; with a relative margin u the control's part is (1 + u)²/(c·n). Each of G
       guardrails has the power 1 − (1 − power)/G, so that all of them are shown safe with the chance
-      `power`.
+      `power`. Where the metric has a bound b, ln(1/α) users at b must not turn it either: the mean
+      m of the past makes ln(1/α)·|m − δ − b|/((1 − c)·n) the smallest margin.
     * n_low, n_high: n·exp(∓1.96·v), with v² the variance of ln(s²/m²) by z²/s² − 2·z/m of the units
       of the past.
 
@@ -299,7 +304,7 @@ def plan_experiment(
     rows = []
     for metric in read_metrics(per_user, specs, xs, nan, "per_user"):
         past = read_past(metric, len(per_user), clusters)
-        role, design, scale, error = "success", planned, 1.0, past.error
+        role, design, scale, unseen, error = "success", planned, 1.0, 0.0, past.error
         wanted = (rel_effect or 0) * past.mean
         if metric.name in margins:
             (allowed, relative), role, design = margins[metric.name], "guardrail", of_guardrail
@@ -314,20 +319,27 @@ def plan_experiment(
                     f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be "
                     "safe"
                 )
+            num, den, _ = metric.sample
+            known = num if metric.defined is None else num[metric.defined]
+            is_share = den is None and bool(np.isin(known, (0, 1)).all())
+            low, high = bounds_of_mean(metric.name, is_share, past.mean)
+            left = past.mean - low if allowed < 0 else high - past.mean
+            unseen = past.unseen(alpha, np.nan_to_num(left - wanted))
         elif n is None and not past.mean > 0:
             raise DataError(
                 f"metric {metric.name!r} has mean {past.mean:g}; a relative effect needs a "
                 "positive mean, pass n="
             )
         chance = design.power
+        of_test = past.size, scale, unseen / past.planned
         if n is None:
-            arms = design.needed(wanted / past.planned, past.size, scale)
+            arms = design.needed(wanted / past.planned, *of_test)
             mde = wanted
         else:
             arms = design.arms(n)
-            mde = design.found(arms, past.size, scale) * past.planned
+            mde = design.found(arms, *of_test) * past.planned
             if role == "guardrail":
-                chance = design.found(arms, past.size, scale, wanted / past.planned)
+                chance = design.found(arms, *of_test, wanted / past.planned)
         spread = math.exp(Z95 * error) if n is None else math.nan
         rows.append(
             {
@@ -354,18 +366,24 @@ class Past(NamedTuple):
     """A metric in the past: its mean, standard deviations per user, as they are and as the test
     sees them.
 
-    `size` is the number of users of a unit; `error` and `error_std` are the standard errors of
-    ln(planned²/mean²) and of ln(planned²).
+    `size` is the number of users of a unit, and `typical` that of a unit of typical weight; `error`
+    and `error_std` are the standard errors of ln(planned²/mean²) and of ln(planned²).
     """
 
     mean: float
     std: float
     planned: float
     size: float
+    typical: float
     error: float
     error_std: float
     reduction: float
     design_effect: float
+
+    def unseen(self, alpha: float, reach: float) -> float:
+        """Return how far the units that a sample may lack by chance take the sum of all users, each
+        by `reach`."""
+        return float(missing_by_chance(alpha)) * self.typical * reach
 
 
 def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
@@ -407,7 +425,11 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     reduction = 1 - (planned / plain) ** 2 if metric.covariates and plain > 0 else math.nan
     design_effect = math.nan if clusters is None or not std > 0 else (plain / std) ** 2
     size = len(kept) / n_units
-    return Past(float(mean), std, planned, size, error, error_std, reduction, design_effect)
+    weights = np.ones(n_units) if sample.den is None else sample.den
+    typical = len(kept) / typical_units(weights)
+    return Past(
+        float(mean), std, planned, size, typical, error, error_std, reduction, design_effect
+    )
 
 
 class _Design(NamedTuple):
@@ -445,23 +467,36 @@ class _Design(NamedTuple):
         return float(chance_beyond(df, level, errors, self.alternative))
 
     def found(
-        self, arms: TwoPlaces, size: float, scale: float, effect: float | None = None
+        self,
+        arms: TwoPlaces,
+        size: float,
+        scale: float,
+        unseen: float,
+        effect: float | None = None,
     ) -> float:
-        """Chance of finding an effect; without one, the smallest effect found with the power."""
+        """Chance of finding an effect; without one, the smallest effect found with the power.
+        Below unseen/(users of the treatment) a few unseen users could turn it."""
         error = math.sqrt(scale**2 / arms[0] + 1 / arms[1])
         df = sum(arms) / size - 2
-        return self._test(df) * error if effect is None else self._test(df, effect / error)
+        least = unseen / arms[1]
+        if effect is None:
+            return max(self._test(df), float(beyond(least / error, self.power))) * error
+        stands = NormalDist().cdf((effect - least) / error) if unseen else 1.0
+        return min(self._test(df, effect / error), stands)
 
-    def needed(self, effect: float, size: float, scale: float) -> tuple[int, int]:
+    def needed(self, effect: float, size: float, scale: float, unseen: float) -> tuple[int, int]:
         """Users of both arms that find an effect with the power; the t quantile depends on their
         number."""
         shares = self.control_share, 1 - self.control_share
-        spread = (scale**2 / shares[0] + 1 / shares[1]) / effect**2
-        total = rows_needed(lambda n: self._test(n / size - 2), spread, 4)
+        spread = scale**2 / shares[0] + 1 / shares[1]
+        total = max(
+            rows_needed(lambda n: self._test(n / size - 2), spread / effect**2, 4),
+            rows_beyond(effect, math.sqrt(spread), unseen / shares[1], self.power),
+        )
         while True:
             control, treatment = (max(2, math.ceil(total * share - 1e-9)) for share in shares)
             arms = control, treatment
-            if self.found(arms, size, scale) <= effect * (1 + 1e-9):
+            if self.found(arms, size, scale, unseen) <= effect * (1 + 1e-9):
                 return arms
             total += 1 / max(shares)
 
@@ -492,9 +527,11 @@ def plan_comparison(
 
     With s the standard deviation of the paired differences of the lists that both models have, and
     K the noncentrality for which a noncentral t with n − 1 degrees of freedom exceeds the quantile
-    of the test at alpha/n_comparisons with the chance `power`: mde = K·s/√n. Lists of one unit are
-    summed before squares, as in `plan_experiment` with `cluster=`. n_low and n_high are
-    n·exp(∓1.96·v), with v² the variance of ln s².
+    of the test at alpha/n_comparisons with the chance `power`: mde = K·s/√n. Where the metric has
+    the range R, such as 1 of ndcg, it is at least z_power·s/√n + ln(1/alpha)·R/n, since
+    `rd.compare_models` withholds what a few unseen users could turn. Lists of one unit are summed
+    before squares, as in `plan_experiment` with `cluster=`. n_low and n_high are n·exp(∓1.96·v),
+    with v² the variance of ln s².
 
     Parameters
     ----------
@@ -575,7 +612,10 @@ def plan_comparison(
                     f"metric {name!r} has mean {mean:g}; a relative difference needs a positive one"
                 )
             wanted = diff if rel_diff is None else rel_diff * mean
-            of_test = level, power, alternative, past.size
+            bounds = bounds_of(name, {}, table[[base, model]])
+            reach = 0.0 if bounds is None else bounds[1] - bounds[0]
+            unseen = past.unseen(alpha, reach) / past.planned
+            of_test = level, power, alternative, past.size, unseen
             lists = n if wanted is None else paired_units_needed(wanted / past.planned, *of_test)
             assert lists is not None
             mde = past.planned * least_paired_effect(lists, *of_test)
