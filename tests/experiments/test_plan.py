@@ -281,6 +281,65 @@ def test_the_interval_of_the_needed_lists_covers_as_it_says():
     assert stats.binomtest(covers, 100, 0.95).pvalue > 0.005
 
 
+def alike_models(n, effect, std, draw):
+    """Two models of n lists, whose ndcg differs a little in each of them."""
+    base = draw.uniform(0.4, 0.6, n)
+    models = {"base": base, "new": base + draw.normal(effect, std, n)}
+    return pd.concat(
+        pd.DataFrame({"model": name, "user_id": range(n), "ndcg@10": of})
+        for name, of in models.items()
+    )
+
+
+def test_a_difference_of_few_lists_has_to_stand_against_three_more():
+    """n lists have the mean ≥ ln(20)/n with the chance of 80 %: more than the t test needs."""
+    effect, std = 0.02, 0.05
+    frame = alike_models(3000, effect, std, np.random.default_rng(5))
+    plan = EX.plan_comparison(frame, "ndcg@10", baseline="base", diff=effect).iloc[0]
+    least = [
+        stats.norm.ppf(0.8) * plan["std"] / math.sqrt(n) + math.log(20) / n
+        for n in (plan["n"] - 1, plan["n"])
+    ]
+    assert least[0] > effect >= least[1]
+    assert TTestPower().solve_power(effect / plan["std"], None, 0.05, 0.8) < plan["n"] / 2
+    back = EX.plan_comparison(frame, "ndcg@10", baseline="base", n=int(plan["n"])).iloc[0]
+    assert back["mde_abs"] == pytest.approx(least[1], rel=1e-9)
+
+
+@pytest.mark.long
+def test_a_planned_comparison_is_shown_as_often_as_planned():
+    draw = np.random.default_rng(6)
+    frame = alike_models(4000, 0.01, 0.05, draw)
+    n = int(EX.plan_comparison(frame, "ndcg@10", baseline="base", diff=0.01)["n"].iloc[0])
+    runs = 300
+    many = (alike_models(n, 0.01, 0.05, draw) for _ in range(runs))
+    effects = [rd.compare_models(of, "ndcg@10", baseline="base")["effect"].iloc[0] for of in many]
+    assert stats.binomtest(effects.count("better"), runs, 0.8).pvalue > 0.005
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("metric", "draw_values", "margin"),
+    [
+        ("ndcg@10", lambda draw, n: draw.normal(0.9, 0.02, n).clip(0, 1), -0.01),
+        ("done", lambda draw, n: (draw.random(n) < 0.98).astype(float), -0.02),
+    ],
+)
+def test_a_planned_guardrail_of_small_spread_is_safe_as_often_as_planned(
+    metric, draw_values, margin
+):
+    draw = np.random.default_rng(7)
+    users = pd.DataFrame({metric: draw_values(draw, 20_000)})
+    plan = EX.plan_experiment(users, metric, guardrails={metric: margin}).iloc[0]
+    n, runs, safe = int(plan["n_control"]), 300, 0
+    for _ in range(runs):
+        frame = pd.DataFrame({"variant": ["A", "B"] * n, metric: draw_values(draw, 2 * n)})
+        table = rd.compare_variants(frame, metric, control="A", details=True)
+        judged = EX.role_verdicts(table, {metric: ("guardrail", margin)})
+        safe += judged["effect"].isin(["safe", "within_margin"]).sum()
+    assert stats.binomtest(int(safe), runs, 0.8).pvalue > 0.002
+
+
 def test_wrong_plans_are_refused():
     users, frame = past(), pilot()
     with pytest.raises(OptionError, match="exactly one"):
