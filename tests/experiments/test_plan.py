@@ -340,6 +340,24 @@ def test_a_planned_guardrail_of_small_spread_is_safe_as_often_as_planned(
     assert stats.binomtest(int(safe), runs, 0.8).pvalue > 0.002
 
 
+def test_a_plan_says_where_skewness_will_withhold_the_verdict():
+    """The comparison of as many users without an effect is withheld, and that of equal arms not."""
+    draw = np.random.default_rng(8)
+
+    def spend(n):
+        return (draw.random(n) < 0.05) * draw.lognormal(2, 1.5, n)
+
+    users = pd.DataFrame({"spend": spend(200_000)})
+    for share, remark in ((0.9, "skewed"), (0.5, "")):
+        plan = EX.plan_experiment(users, "spend", rel_effect=0.3, control_share=share).iloc[0]
+        assert plan["remarks"] == remark
+        arms = [int(plan["n_control"]), int(plan["n_treatment"])]
+        frame = pd.DataFrame({"variant": np.repeat(["A", "B"], arms), "spend": spend(sum(arms))})
+        expected = dict(zip("AB", arms, strict=True))
+        table = rd.compare_variants(frame, "spend", control="A", expected=expected, details=True)
+        assert ("skewed" in table["remarks"].iloc[0]) == bool(remark)
+
+
 def test_wrong_plans_are_refused():
     users, frame = past(), pilot()
     with pytest.raises(OptionError, match="exactly one"):

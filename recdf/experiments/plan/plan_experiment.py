@@ -46,7 +46,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import ArmRows, model_pairs, read_experiment_rows, read_model_rows
 from ...stats.always_valid import always_valid_multiplier
-from ...stats.arms import MEAN_ROUNDING, Sample, arm, linearise
+from ...stats.arms import MEAN_ROUNDING, Sample, arm, imbalance, linearise, moments_of
 from ...stats.student import (
     beyond,
     chance_beyond,
@@ -57,6 +57,7 @@ from ...stats.student import (
     rows_needed,
 )
 from ...stats.turned import missing_by_chance, typical_units
+from ..compare.two_sample import SKEWED_SAMPLES
 from ..decide.decide_experiment import bounds_of_mean
 from ..samples import (
     MetricRows,
@@ -247,7 +248,10 @@ def plan_experiment(
         their sum, null with `n`), `days` (until so many users came; null without `arrivals`),
         `mde_abs`, `mde_rel` (null unless the mean is positive; of a guardrail, the smallest margin
         that is shown), `power` (of a guardrail with `n`: that its margin is shown),
-        `variance_reduction` (null without covariates), `design_effect` (null without clusters).
+        `variance_reduction` (null without covariates), `design_effect` (null without clusters),
+        `remarks` ("skewed" where `compare_variants` may withhold its verdict, since a few large
+        values decide between arms of so different sizes: plan equal arms, `cap=` or
+        `test="permutation"`).
 
     Raises
     ------
@@ -357,6 +361,7 @@ def plan_experiment(
                 "power": chance,
                 "variance_reduction": past.reduction,
                 "design_effect": past.design_effect,
+                "remarks": past.remarks(arms),
             }
         )
     return pd.DataFrame(rows)
@@ -379,6 +384,12 @@ class Past(NamedTuple):
     error_std: float
     reduction: float
     design_effect: float
+    skewness: float
+
+    def remarks(self, arms: TwoPlaces) -> str:
+        """Return "skewed" where the verdict of a comparison of so many users would be withheld."""
+        units = (n / self.size for n in arms)
+        return "skewed" if abs(self.skewness * imbalance(*units)) > SKEWED_SAMPLES else ""
 
     def unseen(self, alpha: float, reach: float) -> float:
         """Return how far the units that a sample may lack by chance take the sum of all users, each
@@ -427,8 +438,10 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     size = len(kept) / n_units
     weights = np.ones(n_units) if sample.den is None else sample.den
     typical = len(kept) / typical_units(weights)
+    skewness = float(moments_of(z_seen).skewness)
+    errors = error, error_std
     return Past(
-        float(mean), std, planned, size, typical, error, error_std, reduction, design_effect
+        float(mean), std, planned, size, typical, *errors, reduction, design_effect, skewness
     )
 
 
