@@ -168,11 +168,17 @@ def digest_of_result(*folders: Path) -> str:
 
 
 def write_files(
-    folder: Path, blocks: Iterable[DataFrame], summary: DataFrame, spec: dict[str, Any]
+    folder: Path,
+    blocks: Iterable[DataFrame],
+    summary: DataFrame,
+    spec: dict[str, Any],
+    kinds: pa.Schema | None = None,
 ) -> Written:
     """Write the tables of a result into a folder from `staged`.
 
-    `blocks` are the rows of `per_user` in their order, in any number of frames.
+    `blocks` are the rows of `per_user` in their order, in any number of frames. Where there may be
+    several, `kinds` has the types of all rows: the first block may have only nulls in a column, or
+    Decimals of fewer digits than others.
     """
     import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
@@ -185,7 +191,12 @@ def write_files(
         for block in blocks:
             table, categories = frame_to_arrow(block, spec)
             if writer is None:
-                writer = stack.enter_context(pq.ParquetWriter(folder / PER_USER, table.schema))
+                schema = table.schema
+                for place, field in enumerate(schema if kinds is not None else ()):
+                    if pa.types.is_null(field.type) or pa.types.is_decimal(field.type):
+                        of_all = kinds.field(field.name).type
+                        schema = schema.set(place, field.with_type(of_all))
+                writer = stack.enter_context(pq.ParquetWriter(folder / PER_USER, schema))
             writer.write_table(table.cast(writer.schema))
             n_rows = n_rows + len(block)
             n_columns = len(block.columns)

@@ -533,7 +533,9 @@ def read_numbers(series: Series, where: str) -> ndarray:
         )
     if pd.api.types.is_numeric_dtype(dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    found = pd.api.types.infer_dtype(series, skipna=True)
+    found = "empty"
+    if str(dtype) != "null[pyarrow]":
+        found = pd.api.types.infer_dtype(series, skipna=True)
     if found in ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"):
         return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(
             dtype=np.float64

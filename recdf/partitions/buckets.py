@@ -43,7 +43,7 @@ from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
 from ..inputs.options import Names, Options
 from ..inputs.sorting import offsets, spans
-from ..inputs.true_and_pred import gains, read_relevance
+from ..inputs.true_and_pred import gains, order_source, read_pred, read_relevance, read_true
 from ..matching.list_keys import key_labels
 from ..matching.match import match
 from .engines import IN_BUCKET, Handle, Shared, opened
@@ -493,41 +493,52 @@ class Gains:
 
 @dataclass(frozen=True)
 class Distinct:
-    """Find the distinct rows of a chunk, in order of first appearance. `lists` says how the frame
-    holds items, if its items are among the columns."""
+    """Find the distinct rows of a chunk, in order of first appearance."""
 
     schema: Schema
-    lists: ItemLists | None
 
     def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         found = self.schema.empty_table()
         for batch in batches:
-            rows = Table.from_batches([batch])
-            more = cast_table(rows if self.lists is None else self.lists.table(rows), self.schema)
+            more = cast_table(Table.from_batches([batch]), self.schema)
             found = distinct_rows(pa.concat_tables([found, known_rows(more, self.schema.names)]))
         yield from found.combine_chunks().to_batches()
 
 
 @dataclass(frozen=True)
 class Listing:
-    """List the items of one bucket that some `by` values recommend to the population.
+    """List the items of one bucket in rows that no option drops: those of `true`, and those that
+    some `by` values recommend to the population.
 
-    listed : the number of a `by` value in the column "by", and an item · silent : the `by` values.
+    listed : the number of a `by` value in the column "by", and an item in "pred" or in "true" ·
+    silent : the `by` values; None for all rows of `pred`.
     """
 
     handle: Handle | Shared
     listed: Schema
-    silent: ndarray
+    silent: ndarray | None
 
     def __call__(self, bucket: int, rows: RowsByRole) -> Table:
         shared: Shared = opened(self.handle)
         part = part_of_bucket(shared, bucket, rows)
         call = shared.of(bucket)
-        with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
-            lists = np.flatnonzero(np.isin(matched.list_by, self.silent))
-            n = matched.n_pred[lists]
-            places = matched.rows(spans(matched.start[lists], n))
-            items = label_array(part.pred[call.options.item_col].take(places))
-            by = matched.list_by[lists].repeat(n)
-        found = pa.table([pa.array(by), items], names=self.listed.names)
-        return distinct_rows(found.cast(self.listed))
+        options = call.options
+        read = read_true(part.true, options)
+        of_true = read.frame_rows(np.arange(len(read)))
+        if self.silent is None:
+            read = read_pred(part.pred, order_source(part.pred, options), options)
+            of_pred = read.frame_rows(np.arange(len(read)))
+            by = np.zeros(len(read), np.int64)
+        else:
+            with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
+                lists = np.flatnonzero(np.isin(matched.list_by, self.silent))
+                n = matched.n_pred[lists]
+                of_pred = matched.rows(spans(matched.start[lists], n))
+                by = matched.list_by[lists].repeat(n)
+        true, pred = part.true[options.item_col], part.pred[options.item_col]
+        found = [
+            pa.table({"by": pa.array(by), "pred": label_array(pred.take(of_pred))}),
+            pa.table({"true": label_array(true.take(of_true))}),
+        ]
+        listed = pa.concat_tables(found, promote_options="default")
+        return distinct_rows(listed.cast(self.listed))

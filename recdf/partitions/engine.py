@@ -84,14 +84,10 @@ from .needed import Needed
 from .source import frame_of_arrow
 
 
-def distinct_values(
-    engine: InParts, frame: Any, schema: Schema, lists: ItemLists | None = None
-) -> Table:
+def distinct_values(engine: InParts, frame: Any, schema: Schema) -> Table:
     """Return the distinct values of some columns: in order of first appearance if the engine keeps
     an order of rows, else sorted."""
-    names = schema.names if lists is None else lists.names(schema.names)
-    lists = lists if lists is not None and lists.hold_lists(engine.schema(frame)) else None
-    found = engine.collect(engine.each(frame, names, Distinct(schema, lists), schema))
+    found = engine.collect(engine.each(frame, schema.names, Distinct(schema), schema))
     values = distinct_rows(known_rows(cast_table(found, schema), schema.names))
     return values if engine.ordered else ascending(values)
 
@@ -156,11 +152,6 @@ class Run:
             .select(ids)
             for role, frame in self.frames.items()
         }
-
-    def _id_columns(self) -> list[list[IdColumn]]:
-        return self.needed.id_columns(
-            {role: frame_of_arrow(head) for role, head in self.heads.items()}
-        )
 
     @cached_property
     def by_values(self) -> Table | None:
@@ -243,14 +234,13 @@ class Run:
             return overlap
         nothing = not overlap.n_judged.any()
         item = self.call.options.item_col
-        if nothing:
-            pred = self._distinct_items("pred")
-        else:
-            listed = pa.schema([("by", pa.int64()), self.needed.schemas["pred"].field(item)])
-            work = Listing(self.handle, listed, overlap.silent)
-            pred = self.engine.collect(self.dealt.tables(work, listed))
-        both = [frame_of_arrow(one.select([item])) for one in (self._distinct_items("true"), pred)]
-        of_true, of_pred = encode([read_ids(one[item], item) for one in both]).columns
+        kinds = {role: self.needed.schemas[role].field(item).type for role in ("pred", "true")}
+        listed = pa.schema([("by", pa.int64()), *kinds.items()])
+        work = Listing(self.handle, listed, None if nothing else overlap.silent)
+        found = self.engine.collect(self.dealt.tables(work, listed))
+        pred, true = (known_rows(found, [role]) for role in kinds)
+        both = [frame_of_arrow(pred)["pred"], frame_of_arrow(true)["true"]]
+        of_pred, of_true = encode([read_ids(one, item) for one in both]).columns
         in_true = np.isin(of_pred.all(), of_true.all())
         if nothing:
             samples = {**overlap.samples, **self._samples()}
@@ -259,18 +249,17 @@ class Run:
         shares[pred["by"].to_numpy()[in_true]] = True
         return replace(overlap, by_shares_item=shares)
 
-    def _distinct_items(self, role: str) -> Table:
-        """Return the distinct items of the long form of a frame."""
-        schema = pa.schema([self.needed.schemas[role].field(self.call.options.item_col)])
-        return distinct_values(self.engine, self.frames[role], schema, self.needed.lists[role])
-
     def _samples(self) -> dict[str, str]:
-        """Return two ids of each frame, from its first rows."""
+        """Return two ids of each frame, from those of its first rows that have all ids."""
         samples: dict[str, str] = {}
         for role, columns in zip(self.frames, zip(*self._id_columns(), strict=False), strict=False):
             *keys, one = columns
             samples |= samples_of(role, keys, one)
         return samples
+
+    def _id_columns(self) -> list[list[IdColumn]]:
+        heads = {role: known_rows(head, head.column_names) for role, head in self.heads.items()}
+        return self.needed.id_columns({role: frame_of_arrow(one) for role, one in heads.items()})
 
 
 class EngineEvaluation(Result):

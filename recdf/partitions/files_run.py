@@ -453,4 +453,5 @@ def evaluate_dealt(
             )
         results = stack.enter_context(closing(Results(folder, buckets, how.block_rows)))
         _, summary, spec = run.finished(run.measure_all(results))
-        return summary, spec, write_files(folder, run.blocks(results), summary, spec)
+        blocks = run.blocks(results)
+        return summary, spec, write_files(folder, blocks, summary, spec, files.per_user)

@@ -185,7 +185,7 @@ class SparkEngine(Engine):
 
     def each(self, frame: Any, names: Names, work: OnChunk, schema: Schema) -> Any:
         found = _by_position(frame, names)
-        if isinstance(work, Distinct) and work.lists is None:
+        if isinstance(work, Distinct):
             return found.distinct().toDF(*names)  # Spark finds distinct rows without Python
         if work is adding_up:  # each bucket is a partition of its own
             found = found.repartition(sizes().summed_buckets)

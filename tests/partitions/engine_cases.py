@@ -309,6 +309,15 @@ def divides_by_zero(lists):
 del rd.METRICS["divides_by_zero"]  # other tests read the registry; the engines do not need it
 
 
+def beside_rows_without_users(true, pred, models=("svd", "als")):
+    """Frames in which the items of some models are only in rows of `true` without a user, which
+    stand first."""
+    strange = pred["item_id"] + 1000 * pred["model"].isin(models)
+    of_none = true[:12].assign(user_id=None, item_id=range(1000, 1012))
+    true = pd.concat([of_none, true], ignore_index=True)
+    return true.astype({"user_id": "Int64"}), pred.assign(item_id=strange)
+
+
 def two_propensities(true, pred):
     """Frames in which one item of one list has two propensities."""
     once = true.drop_duplicates(["user_id", "item_id"], ignore_index=True).assign(seen=0.5)
@@ -354,6 +363,11 @@ ERRORS = {
 WARNINGS = {
     "no user": (lambda t, p: (t, p.assign(user_id=p["user_id"] + 1000)), {}),
     "no item": (lambda t, p: (t, p.assign(item_id=p["item_id"] + 1000)), {"by": "model"}),
+    "no item but in rows without a user": (beside_rows_without_users, {"null_keys": "drop"}),
+    "no item of one model but in rows without a user": (
+        lambda t, p: beside_rows_without_users(t, p, ["als"]),
+        {"null_keys": "drop", "by": "model"},
+    ),
     "one model": (
         lambda t, p: (t, p.assign(item_id=p["item_id"] + 1000 * (p["model"] == "svd"))),
         {"by": "model"},

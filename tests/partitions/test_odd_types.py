@@ -2,6 +2,7 @@
 that says the mend."""
 
 import uuid
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -231,3 +232,30 @@ def test_by_a_day_of_a_file_is_a_warning(tmp_path):
     for more in ({"buckets": 1}, {"buckets": 3}, {"buckets": 3, "out": tmp_path / "out"}):
         with pytest.warns(rd.TimeByWarning, match="67% of the lists are missing"):
             rd.evaluate_parquet(*paths, "mrr@1", by="day", **more)
+
+
+@sized(Sizes(block_rows=1))
+def test_the_first_rows_of_a_result_need_not_have_the_types_of_all(tmp_path):
+    """They have Decimals of fewer digits, and no carried day."""
+    users = [Decimal("0.5"), Decimal("10.25"), Decimal("3")]
+    true = TRUE.loc[[0, 1, 1]].assign(user_id=users)
+    days = [None, *TIMES.date[:2]]
+    pred = pd.DataFrame({"user_id": users[::-1], "item_id": 2, "score": 1.0, "day": days[::-1]})
+    paths = write(tmp_path, true, pred)
+    options = {"carry": "day", "users": "all", "buckets": 3}
+    found = rd.evaluate_parquet(*paths, "hits@1", **options)
+    assert found == rd.evaluate(true, pred, "hits@1", carry="day", users="all")
+    assert found.per_user["day"].tolist() == days
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_a_column_without_any_value_holds_numbers_that_are_null(tmp_path, n):
+    """Arrow gives it a type of its own."""
+    pred = PRED[:n].assign(score=pd.Series([None] * n, dtype=object))
+    for given in (pred, pa.table(pred)):
+        assert rd.evaluate(TRUE, given, "hits@1", nan_score="drop").summary["value"][0] == 0
+        if n:
+            with pytest.raises(rd.DataError, match="holds 2 null scores of 2"):
+                rd.evaluate(TRUE, given, "hits@1")
+    found = rd.evaluate_parquet(*write(tmp_path, TRUE, pred), "hits@1", nan_score="drop", buckets=2)
+    assert found.summary["value"][0] == 0
