@@ -191,17 +191,19 @@ def write_files(
         for block in blocks:
             table, categories = frame_to_arrow(block, spec)
             if writer is None:
-                schema = table.schema
-                for place, field in enumerate(schema if kinds is not None else ()):
-                    if pa.types.is_null(field.type) or pa.types.is_decimal(field.type):
-                        of_all = kinds.field(field.name).type
-                        schema = schema.set(place, field.with_type(of_all))
+                fields = [_of_all(one, kinds) for one in table.schema]
+                schema = pa.schema(fields, table.schema.metadata)
                 writer = stack.enter_context(pq.ParquetWriter(folder / PER_USER, schema))
             writer.write_table(table.cast(writer.schema))
             n_rows = n_rows + len(block)
             n_columns = len(block.columns)
     digest = seal(folder / PER_USER, categories, (folder / SUMMARY_FILE).read_bytes())
     return Written(digest, n_rows, n_columns)
+
+
+def _of_all(field: pa.Field, kinds: pa.Schema | None) -> pa.Field:
+    few = pa.types.is_null(field.type) or pa.types.is_decimal(field.type)
+    return field if kinds is None or not few else kinds.field(field.name)
 
 
 def frame_to_arrow(frame: DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:

@@ -144,7 +144,7 @@ class Run:
     @cached_property
     def heads(self) -> dict[str, Table]:
         """Some rows of each frame, for messages."""
-        ids = [*self.needed.keys, self.call.options.item_col]
+        ids = self.call.options.pair
         lists = self.needed.lists
         return {
             role: lists[role]
@@ -227,12 +227,12 @@ class Run:
 
         `overlap.silent` has the numbers of these `by` values. If there are none, no job runs.
         """
-        if not all(overlap.in_sides.values()):
+        nothing = "true" in self.frames and not overlap.n_judged.any()
+        if nothing or not all(overlap.in_sides.values()):
             of_sides = read_sides(self.call.given, self.call.options).samples
             overlap = replace(overlap, samples={**overlap.samples, **self._samples(), **of_sides})
         if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
             return overlap
-        nothing = not overlap.n_judged.any()
         item = self.call.options.item_col
         kinds = {role: self.needed.schemas[role].field(item).type for role in ("pred", "true")}
         listed = pa.schema([("by", pa.int64()), *kinds.items()])
@@ -243,8 +243,7 @@ class Run:
         of_pred, of_true = encode([read_ids(one, item) for one in both]).columns
         in_true = np.isin(of_pred.all(), of_true.all())
         if nothing:
-            samples = {**overlap.samples, **self._samples()}
-            return replace(overlap, shares_item=bool(in_true.any()), samples=samples)
+            return replace(overlap, shares_item=bool(in_true.any()))
         shares = overlap.by_shares_item.copy()
         shares[pred["by"].to_numpy()[in_true]] = True
         return replace(overlap, by_shares_item=shares)
@@ -258,8 +257,19 @@ class Run:
         return samples
 
     def _id_columns(self) -> list[list[IdColumn]]:
+        """Return groups of columns whose ids are compared with each other, read from those of the
+        first rows of each frame that have all ids."""
+        checked = read_sides(self.call.given, self.call.options)
         heads = {role: known_rows(head, head.column_names) for role, head in self.heads.items()}
-        return self.needed.id_columns({role: frame_of_arrow(one) for role, one in heads.items()})
+        frames = {role: frame_of_arrow(head) for role, head in heads.items()}
+        found = [
+            [read_ids(head[name], f"{role}[{name!r}]") for role, head in frames.items()]
+            for name in self.call.options.pair
+        ]
+        for columns, name in zip(found, self.needed.keys, strict=False):
+            columns += checked.key_ids(name)
+        found[-1] += checked.item_ids.values()
+        return found
 
 
 class EngineEvaluation(Result):

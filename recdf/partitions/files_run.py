@@ -38,7 +38,6 @@ from ..inputs.list_cells import ItemLists
 from ..inputs.machine import n_threads, sizes, stream
 from ..inputs.options import Names
 from ..inputs.true_and_pred import BrokenRows, read_true
-from ..matching.overlap import Overlap
 from ..progress import Progress
 from .buckets import Dealt, Packing, dealt, known_rows, part_of_bucket, rows_table
 from .engine import Run
@@ -328,12 +327,6 @@ class FilesRun(Run):
     def _packing(self, schema: Schema, lists: ItemLists) -> Packing:
         narrow = {ROW, *self.needed.ids["true"], *self.needed.by}
         return replace(super()._packing(schema, lists), narrow=frozenset(narrow))
-
-    def _compared(self, overlap: Overlap) -> Overlap:
-        found = super()._compared(overlap)
-        return replace(
-            found, samples={**found.samples, **self._samples()}
-        )  # of the first rows of all buckets
 
     def measure_all(self, results: Results) -> PartResult | None:
         """Add the results of all buckets, and write their rows to `results`.

@@ -22,7 +22,7 @@ from ..evaluation.part import check_carried, nullable
 from ..evaluation.summary_rows import check_item_by, common_type
 from ..evaluation.value_moments import refuse_summary_names
 from ..inputs.frames import column
-from ..inputs.ids import IdColumn, read_ids
+from ..inputs.ids import read_ids
 from ..inputs.list_cells import ItemLists, item_lists
 from ..inputs.options import as_columns
 from ..inputs.true_and_pred import (
@@ -164,20 +164,6 @@ class Needed:
                 return True
         return False
 
-    def id_columns(self, heads: Mapping[str, DataFrame]) -> list[list[IdColumn]]:
-        """Return groups of columns whose ids are compared with each other, read from some rows of
-        each frame."""
-        names = [*self.keys, self.call.options.item_col]
-        checked = read_sides(self.call.given, self.call.options)
-        found = [
-            [read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()]
-            for name in names
-        ]
-        for columns, name in zip(found, self.keys, strict=False):
-            columns += checked.key_ids(name)
-        found[-1] += checked.item_ids.values()
-        return found
-
 
 @dataclass(frozen=True)
 class NeededOfFiles(Needed):
@@ -190,7 +176,7 @@ class NeededOfFiles(Needed):
         """Check the columns of both frames."""
         sources = {"true": true, "pred": pred}
         needed = cls.of(call, {role: source.schema for role, source in sources.items()})
-        ids = [*needed.keys, call.options.item_col]
+        ids = call.options.pair
         taken = [name for name in (*needed.by, *ids) if name in (ROW, PLACE)]
         if taken:
             raise ColumnError(
@@ -236,7 +222,7 @@ class NeededOfFiles(Needed):
     def ids(self) -> dict[str, set[str]]:
         """The columns that hold ids, by role. Their types may change on the way, but not their
         values."""
-        keys = {*self.keys, self.call.options.item_col}
+        keys = {*self.call.options.pair}
         return {"true": keys, "pred": {*keys, *self.by} - set(self.call.carry)}
 
     def carried(self, table: Table, some_without_pred: bool) -> DataFrame:
