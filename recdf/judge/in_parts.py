@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,15 +21,11 @@ from ..inputs.data_files import UserParts
 from ..stats.numbers import Floats
 from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, order_of_cells, products_of
 from .effects.fits import Fit
-from .effects.means import slopes
-from .effects.units import Cubes, FarRows, Linear, Units, UnitValues, with_digits
+from .effects.units import Cubes, FarRows, Linear, Units, with_digits
+from .far_units import KEPT_FAR, CellKey, Far, FarForm, FormsOfPairs, with_room
 
-# The farthest units of each cell that are kept. When more than `_WAITING` have gathered, they are
-# cut back to these. If more than `_MOST` are left because all are equally far, the rows are needed.
-# Rows are looked at in runs of `_RUN`, of which most have no value that is far.
-_KEPT_FAR, _WAITING, _MOST, _RUN = 32, 2**7, 2**17, 2**9
-_UNKNOWN = np.zeros(_KEPT_FAR)
-Label = tuple[Any, ...]  # bits of what is null, and the values of the columns of labels
+# The cell that has no users: the last one. A largest index is thus that of a cell with users.
+NO_USERS = -1
 
 # So many labels are looked for one by one, which is faster than counting them all.
 _FEW_LABELS = 8
@@ -41,169 +37,11 @@ _CUBED_ROWS, _MOST_CUBED = 2**13, 6
 _EQUAL_ARMS = 0.02
 
 
-class CellForm(NamedTuple):
-    """v = f·x + constant of the columns that vary in a cell. `wide` and `centre` are f and the
-    constant of all columns, as the units have them."""
-
-    form: Floats
-    constant: float
-    wide: Floats
-    centre: float
-
-
-class FarForm(NamedTuple):
-    """A metric by its columns, and v = f·x + constant, of which |v| is about how far a unit is from
-    the mean. `of_cells` are the forms of single cells, where they are known. `near` has, for each
-    cell, distances that are at most the largest ones of its units; they grow as threads see more of
-    these."""
-
-    metric: Linear
-    covariates: tuple[Linear, ...]
-    columns: list[int]
-    form: Floats
-    constant: float
-    of_cells: Mapping[Label, CellForm]
-    near: dict[Label, Floats]
-
-    @classmethod
-    def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
-        """The form by the aggregates of some units. It is on the columns of the metric alone."""
-        at = list(dict.fromkeys(i for one in (metric, *covariates) for i in one if i is not None))
-        metric, *others = (
-            Linear(at.index(one.num), None if one.den is None else at.index(one.den))
-            for one in (metric, *covariates)
-        )
-        whole = record.columns(at).cells(np.tile(np.arange(len(record.n)), (2, 1)))
-        none = np.zeros(0, np.int64)
-        n = int(whole.n[0])
-        columns = [np.zeros(0)] * len(at)
-        units = Units(columns, metric, none, tuple(others), counted=(n, n), known=whole)
-        values = UnitValues.around_both(units, slopes(units)[0])
-        form = values.form[0]
-        constant = float(values.centres[0])
-        return cls(metric, tuple(others), at, form, constant, {}, {})
-
-    def at(self, labels: Sequence[Label]) -> tuple[Floats, Floats]:
-        """f and the constant of each cell."""
-        found = [self.of_cells.get(label, (self.form, self.constant)) for label in labels]
-        return np.array([one[0] for one in found]), np.array([one[1] for one in found])
-
-
-@dataclass
-class Far:
-    """The units of each cell with |v| of at least its bound; equal ones stand once, with their
-    number. `left` is the largest |v| of all that are left out."""
-
-    rows: Floats
-    cell: Codes
-    count: Floats
-    bound: Floats = field(default_factory=lambda: np.zeros(0))
-    left: float = 0.0
-
-    @classmethod
-    def none(cls, way: FarForm) -> Far:
-        return cls(np.zeros((0, len(way.columns))), np.zeros(0, np.int64), np.zeros(0))
-
-    def see(
-        self, way: FarForm, columns: Sequence[Floats], cell: Codes, labels: Sequence[Label]
-    ) -> None:
-        """Take what is far of some rows."""
-        if len(self.bound) < len(labels):
-            near = [way.near.get(one, _UNKNOWN)[0] for one in labels]
-            self.bound = np.maximum(_grown(self.bound, 0, len(labels)), near)
-        own = [columns[i] for i in way.columns]
-        constant = 0.0
-        if way.of_cells:
-            forms, constants = way.at(labels)
-            v = constants[cell]
-            for f, x in zip(forms.T, own, strict=True):
-                v += f[cell] * x
-        else:
-            constant = way.constant
-            v = own[0] if len(own) == 1 and way.form[0] == 1 else own[0] * way.form[0]
-            for f, x in zip(way.form[1:], own[1:], strict=True):
-                v += f * x
-        starts = np.arange(0, len(v), _RUN)
-        ends = np.maximum(
-            np.maximum.reduceat(v, starts) + constant, -np.minimum.reduceat(v, starts) - constant
-        )
-        near = ends >= self.bound.min()
-        self.left = float(ends.max(initial=self.left, where=~near))
-        if not near.any():
-            return
-        rows = (starts[near, None] + np.arange(_RUN)).ravel()
-        if near[-1]:
-            rows = rows[rows < len(v)]
-        far = np.abs(v.take(rows) + constant)
-        of = cell.take(rows)
-        out = far >= self.bound.take(of)
-        if np.count_nonzero(out) > _WAITING:
-            for c in np.flatnonzero(np.bincount(of[out]) > _KEPT_FAR):
-                self.bound[c] = np.partition(far[out & (of == c)], -_KEPT_FAR)[-_KEPT_FAR]
-            out = far >= self.bound.take(of)
-        self.left = float(far.max(initial=self.left, where=~out))
-        rows = rows[out]
-        of = of[out]
-        kept = np.array([x.take(rows) for x in own]).T
-        if len(kept) > 1 and (kept == kept[0]).all():  # such as the ones of zeros and ones
-            count = np.bincount(of).astype(np.float64)
-            of = np.flatnonzero(count)
-            self.add(np.tile(kept[:1], (len(of), 1)), of, count[of])
-        elif len(kept):
-            self.add(kept, of, np.ones(len(of)))
-        if len(self.cell) > max(_WAITING, 3 * _KEPT_FAR * len(labels)):
-            self.cut(*way.at(labels))
-
-    def add(self, rows: Floats, cell: Codes, count: Floats) -> None:
-        self.rows = np.concatenate([self.rows, rows])
-        self.cell = np.concatenate([self.cell, cell])
-        self.count = np.concatenate([self.count, count])
-
-    def tell(self, way: FarForm, labels: Sequence[Label]) -> None:
-        """Let other parts know how far the farthest units of this one are."""
-        forms, constants = way.at(labels)
-        far = self.cut(forms, constants)
-        for c, label in enumerate(labels):
-            mine = self.cell == c
-            few = np.minimum(self.count[mine], _KEPT_FAR).astype(np.int64)
-            known = np.append(way.near.get(label, _UNKNOWN), far[mine].repeat(few))
-            way.near[label] = np.sort(known)[-_KEPT_FAR:]
-
-    def cut(self, forms: Floats, constants: Floats) -> Floats:
-        """Keep the farthest units of each cell, and return how far they are."""
-        far = np.abs((self.rows * forms[self.cell]).sum(axis=1) + constants[self.cell])
-        order = np.lexsort((*self.rows.T, -far, self.cell))
-        rows = self.rows[order]
-        cell = self.cell[order]
-        far = far[order]
-        new = np.ones(len(order), bool)
-        new[1:] = (cell[1:] != cell[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
-        first = np.flatnonzero(new)
-        rows = rows[first]
-        cell = cell[first]
-        far = far[first]
-        count = np.add.reduceat(self.count[order], first)
-        above = np.cumsum(count)
-        starts = np.searchsorted(cell, np.arange(len(self.bound)))
-        before = np.concatenate([[0.0], above])[starts]
-        enough = above - before[cell] >= _KEPT_FAR
-        for c in np.unique(cell[enough]):
-            nearest = far[np.flatnonzero(enough & (cell == c))[0]]
-            self.bound[c] = max(self.bound[c], nearest * (1 - 1e-9))  # equal ones, up to rounding
-        kept = far >= self.bound[cell]
-        self.left = max(self.left, float(far[~kept].max(initial=0.0)))
-        self.rows, self.cell, self.count = rows[kept], cell[kept], count[kept]
-        if len(self.cell) > _MOST:
-            raise RowsNeeded
-        return np.asarray(far[kept])
-
-
 class SummedPart(NamedTuple):
-    """What is null in each cell and its labels, its sums and rows with the value 0, third moments,
-    the farthest units by metric, and of each batch the first and the last id, and whether they
-    ascend."""
+    """The key of each cell, its sums and rows with the value 0, third moments, the farthest units
+    by metric, and of each batch the first and the last id, and whether they ascend."""
 
-    labels: list[Label]
+    keys: list[CellKey]
     sums: Any
     empty: Floats
     cubes: list[Floats]
@@ -211,49 +49,120 @@ class SummedPart(NamedTuple):
     ids: list[tuple[int, int, bool]]
 
 
+class OfParts:
+    """What is made of each part: None where the rows are needed, since an engine would report
+    `RowsNeeded` of a worker as a job that failed."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Any:
+        try:
+            return self.of(batches)
+        except RowsNeeded:
+            return None
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> Any:
+        raise NotImplementedError
+
+    def of_all(self, parts: UserParts, names: Iterable[str]) -> list[Any]:
+        """What is made of every part, of which some columns are read."""
+        found = parts.run(self, [*dict.fromkeys(names)])
+        if any(one is None for one in found):
+            raise RowsNeeded
+        return found
+
+
 @dataclass(frozen=True)
-class Summing:
-    """Adds up the batches of a part; None where a label is null, or a column has no numbers.
+class Summing(OfParts):
+    """Adds up the batches of a part. The rows are needed where a label is null, or a column has no
+    numbers.
 
     Rows of which other columns are null have cells of their own, and `fill` in place of a null.
     `ratios` are numerators with their denominators: a null beside 0 is nothing to count, and has
-    cells of its own, too.
+    cells of its own, too. `forms` has one of each metric, and then those of single comparisons.
+    `cubed` are the columns of which third moments are taken, with a number near each: those of each
+    form if the arms are unequal, and at the end all covariates. It may be empty.
     """
 
     columns: list[str]
     ratios: list[Linear]
-    labels: list[str]
+    label_cols: list[str]
     user: str | None
     span: tuple[Floats, Floats]
     fill: Floats
     grid: Grid
-    ways: list[FarForm]
+    forms: list[FarForm]
     cubed: list[tuple[list[int], Floats]]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart | None:
-        try:
-            return self._sum(batches)
-        except RowsNeeded:
-            return None
-
-    def knowing(self, sample: pa.RecordBatch) -> Summing:
-        """The same, where the first rows tell how far the farthest units are at least."""
-        found = self([sample])
-        if found is None:
+    @classmethod
+    def planned(
+        cls,
+        parts: UserParts,
+        metrics: Sequence[tuple[Linear, tuple[Linear, ...]]],
+        columns: list[str],
+        label_cols: list[str],
+        user: str | None,
+        beside: Sequence[str],
+        cell_forms: FormsOfPairs,
+    ) -> Summing:
+        """What is to be added up, by the first rows and by the range of all rows."""
+        fill = np.zeros(len(columns))  # a null is the mean of the others
+        sample, _ = floats_of(parts.sample, columns)
+        for i, values in enumerate(sample):
+            there = values[~np.isnan(values)]
+            fill[i] = there.sum() / max(len(there), 1)
+            sample[i] = np.where(np.isnan(values), fill[i], values)
+        if (span := parts.spans(columns)) is None:
+            spans = itertools.chain(*parts.run(_Ends(columns), columns))
+            lows, highs = zip(*spans, strict=True)
+            span = np.fmin.reduce(lows), np.fmax.reduce(highs)
+        low, high = span
+        if (
+            parts.sample.num_rows < 4
+            or not max(high.max(), -low.min()) < 2.0**200
+            or len(columns) + len(metrics) > MOST_BITS
+        ):
             raise RowsNeeded
-        ways = []
-        for way, far in zip(self.ways, found.far, strict=True):
-            far.cut(*way.at(found.labels))
-            near = np.tile(far.bound[:, None], _KEPT_FAR)  # its units are seen again in their part
-            ways.append(way._replace(near=dict(zip(found.labels, near, strict=True))))
-        return replace(self, ways=ways)
+        grid = Grid.of(low, high, parts.n)
+        one_cell = np.zeros(parts.sample.num_rows, np.int64)
+        ratios = [metric for metric, _ in metrics]
+        first = with_digits(ratios, sample, one_cell, 1, span, grid)
+        forms = [FarForm.of(*one, first) for one in metrics]
+        forms += [
+            forms[metric]._replace(of_cells=of_cells, farthest_seen={})
+            for (metric, *_), of_cells in cell_forms.items()
+        ]
+        past = sorted(
+            {one.columns[i] for one in forms for x in one.covariates for i in x if i is not None}
+            | set(map(columns.index, beside))
+        )
+        past = past if len(past) <= _MOST_CUBED else []
+        share = np.array(parts.sample.column(label_cols[-1]).value_counts().field("counts"))
+        uneven = np.ptp(share) > _EQUAL_ARMS * share.sum()
+        cubed = [one.columns for one in forms if uneven]
+        # Arms that are equal over all strata may still be unequal in one of them.
+        if uneven or (past and len(label_cols) > 1):
+            cubed.append(past)
+        middles = [(at, fill[at]) for at in cubed]
+        fill = np.clip(fill, low, high)
+        one = cls(columns, ratios, label_cols, user, span, fill, first.grid, forms, middles)
+        return one._knowing(parts.sample)
 
-    def _sum(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
+    def _knowing(self, sample: pa.RecordBatch) -> Summing:
+        """The same, where the first rows tell how far the farthest units are at least."""
+        found = self.of([sample])
+        forms = []
+        for form, far in zip(self.forms, found.far, strict=True):
+            far.cut(*form.at(found.keys))
+            least = np.tile(far.bound[:, None], KEPT_FAR)  # its units are seen again in their part
+            seen = dict(zip(found.keys, least, strict=True))
+            forms.append(form._replace(farthest_seen=seen))
+        return replace(self, forms=forms)
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
         sums = np.zeros((2, 0, size, size), np.int64)
         empty = np.zeros((0, len(self.columns)))
-        cells: dict[Label, int] = {}
-        far = [*map(Far.none, self.ways)]
+        cells: dict[CellKey, int] = {}
+        far = [*map(Far.none, self.forms)]
         ids = []
         cubes = [np.zeros((0, *(1 + len(at),) * 3)) for at, _ in self.cubed]
         for batch in batches:
@@ -261,31 +170,33 @@ class Summing:
                 continue
             columns, cell = self.read(batch, cells)
             n = len(cells)
-            sums = _grown(sums, 1, n)
+            sums = with_room(sums, 1, n)
             sums += products_of(columns, cell, n, self.grid)
-            empty = _grown(empty, 0, n)
-            for i in {w.columns[w.metric.den] for w in self.ways if w.metric.den is not None}:
+            empty = with_room(empty, 0, n)
+            for i in {
+                one.columns[den] for one in self.forms if (den := one.metric.den) is not None
+            }:
                 if self.span[0][i] <= 0:
                     zeros = np.flatnonzero(columns[i] == 0)
                     empty[:, i] += np.bincount(cell.take(zeros), minlength=n)
             for i, (at, middle) in enumerate(self.cubed):
                 own = np.array([np.ones(len(cell)), *(columns[j] for j in at)])
                 own[1:] -= middle[:, None]
-                cubes[i] = _grown(cubes[i], 0, n) + _cubes(own, cell, n)
-            for one, way in zip(far, self.ways, strict=True):
-                one.see(way, columns, cell, list(cells))
+                cubes[i] = with_room(cubes[i], 0, n) + _cubes(own, cell, n)
+            for one, form in zip(far, self.forms, strict=True):
+                one.see(form, columns, cell, list(cells))
             if self.user is not None:
                 if batch.column(self.user).null_count:
                     raise RowsNeeded
                 ids.append(_ascends(batch.column(self.user)))
         if not cells:
             return SummedPart([], None, empty, cubes, far, ids)
-        for one, way in zip(far, self.ways, strict=True):
-            one.tell(way, list(cells))
+        for one, form in zip(far, self.forms, strict=True):
+            one.tell(form, list(cells))
         whole = in_steps(sums, self.grid.slices)
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
-    def read(self, batch: pa.RecordBatch, cells: dict[Label, int]) -> tuple[list[Floats], Codes]:
+    def read(self, batch: pa.RecordBatch, cells: dict[CellKey, int]) -> tuple[list[Floats], Codes]:
         """The columns and the cell of each row."""
         columns, null = floats_of(batch, self.columns, self.fill)
         for i, (num, den) in enumerate(self.ratios, len(columns)):
@@ -294,14 +205,14 @@ class Summing:
                 null |= ((null >> num & 1 == 1) & zero).astype(np.int64) << i
         return columns, self._cells(batch, null, cells)
 
-    def _cells(self, batch: pa.RecordBatch, null: Codes | None, cells: dict[Label, int]) -> Codes:
-        """The cell of each row; new labels become new cells."""
+    def _cells(self, batch: pa.RecordBatch, null: Codes | None, cells: dict[CellKey, int]) -> Codes:
+        """The cell of each row; new keys become new cells."""
         values: list[list[Any]] = [[0]]
         code = None
         if null is not None:
             code, kinds = pd.factorize(null)
             values = [kinds.tolist()]
-        for name in self.labels:
+        for name in self.label_cols:
             column = batch.column(name)
             if column.null_count:
                 raise RowsNeeded
@@ -316,8 +227,8 @@ class Summing:
         there = [(code == i).any() for i in range(len(table))] if few else np.bincount(code)
         for one in np.flatnonzero(there):
             places = np.unravel_index(one, shape)
-            label = tuple(own[int(i)] for own, i in zip(values, places, strict=True))
-            table[one] = cells.setdefault(label, len(cells))
+            key = tuple(own[int(i)] for own, i in zip(values, places, strict=True))
+            table[one] = cells.setdefault(key, len(cells))
         return code if (table == np.arange(len(table))).all() else table.take(code)
 
 
@@ -338,13 +249,6 @@ def _codes_of_labels(column: pa.Array) -> tuple[Any, list[Any]]:
     return column.indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist()
 
 
-def _grown(values: Any, axis: int, n: int) -> Any:
-    """The values with zeros up to n places on one axis."""
-    more = n - values.shape[axis]
-    pads = [(0, more if i == axis else 0) for i in range(values.ndim)]
-    return np.pad(values, pads) if more else values
-
-
 def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
     """Σ of the products of three rows in each cell."""
     found = np.zeros((n_cells, *(len(own),) * 3))
@@ -360,10 +264,10 @@ def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:
 
 
 def floats_of(
-    batch: pa.RecordBatch, names: Sequence[str], low: Floats
+    batch: pa.RecordBatch, names: Sequence[str], fill: Floats | None = None
 ) -> tuple[list[Floats], Codes | None]:
-    """Columns of numbers as float64, with `low` for nulls, and a bit of each row for each column
-    that is null, if any is."""
+    """Columns of numbers as float64, with `fill` (or NaN) for nulls, and a bit of each row for each
+    column that is null, if any is."""
     found: list[Floats] = []
     null = None
     for i, name in enumerate(names):
@@ -377,7 +281,7 @@ def floats_of(
             here = column.is_null().to_numpy(zero_copy_only=False)
             null = np.zeros(len(here), np.int64) if null is None else null
             null |= here.astype(np.int64) << i
-            values = np.where(here, low[i], values)
+            values = values if fill is None else np.where(here, fill[i], values)
         found.append(values)
     return found, null
 
@@ -389,11 +293,10 @@ class _Ends:
     columns: list[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> list[tuple[Floats, Floats]]:
-        unknown = np.full(len(self.columns), np.nan)
         found = []
         for batch in batches:
             if batch.num_rows:
-                values, null = floats_of(batch, self.columns, unknown)
+                values, null = floats_of(batch, self.columns)
                 ends = (np.min, np.max) if null is None else (np.fmin.reduce, np.fmax.reduce)
                 low, high = (np.array([one(x) for x in values]) for one in ends)
                 found.append((low, high))
@@ -420,29 +323,23 @@ class Regressed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Spreads:
+class Spreads(OfParts):
     """Adds up what the variances of regressions need, by the regressions that each cell is a part
     of. The sums of each place are a square matrix of this size."""
 
     summing: Summing
-    cells: list[Label]
+    keys: list[CellKey]
     of_cells: Mapping[int, list[Regressed]]
     sizes: list[int]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> list[Floats] | None:
-        try:
-            return self._sum(batches)
-        except RowsNeeded:
-            return None
-
-    def _sum(self, batches: Iterable[pa.RecordBatch]) -> list[Floats]:
-        known = {label: i for i, label in enumerate(self.cells)}
+    def of(self, batches: Iterable[pa.RecordBatch]) -> list[Floats]:
+        known = {key: i for i, key in enumerate(self.keys)}
         found = [np.zeros((size, size)) for size in self.sizes]
         for batch in batches:
             columns, cell = self.summing.read(batch, known)
-            if len(known) > len(self.cells):  # a query that has other rows each time
+            if len(known) > len(self.keys):  # a query that has other rows each time
                 raise RowsNeeded
-            order = order_of_cells(cell, len(self.cells))
+            order = order_of_cells(cell, len(self.keys))
             there, starts = np.unique(cell[order], return_index=True)
             edges = starts, np.append(starts[1:], len(cell))
             for c, start, end in zip(*map(np.ndarray.tolist, (there, *edges)), strict=True):
@@ -455,20 +352,33 @@ class Spreads:
         return found
 
 
+class Tails(NamedTuple):
+    """A form with the units that are farthest by it, and the third moments of its columns if these
+    may matter."""
+
+    form: FarForm
+    far: Far
+    cubes: Cubes | None
+
+
 @dataclass(frozen=True)
 class SummedUsers:
-    """Aggregates of all users by cell, of which the last has no users. `labels` are those of the
-    others, one row each."""
+    """Aggregates of all users by cell. The last cell is `NO_USERS`, and the others have a key, and
+    a row of `labels` each.
+
+    The tails of a metric are those of `of_pairs` if a comparison of two variants has its own (by
+    metric, control and treatment), else of `of_metrics`. `past` are the columns of all covariates,
+    and what is tested beside them.
+    """
 
     labels: pd.DataFrame
-    cells: list[Label]
+    keys: list[CellKey]
     record: Aggregates
     empty: Floats
-    cubes: Mapping[int, Cubes]
-    far: list[Far]
-    ways: list[FarForm]
-    way_of: Mapping[tuple[Any, ...], int]
+    of_metrics: list[Tails]
+    of_pairs: Mapping[tuple[Any, ...], Tails]
     past: list[int]
+    past_cubes: Cubes | None
     summing: Summing
 
     @classmethod
@@ -477,104 +387,91 @@ class SummedUsers:
         parts: UserParts,
         metrics: Sequence[tuple[Linear, tuple[Linear, ...]]],
         columns: list[str],
-        labels: list[str],
+        label_cols: list[str],
         user: str | None,
-        beside: Sequence[str] = (),
-        known_forms: Mapping[tuple[Any, ...], Mapping[Label, CellForm]] | None = None,
+        beside: Sequence[str],
+        cell_forms: FormsOfPairs,
     ) -> SummedUsers:
-        """Add up all users; an id in several rows raises. The first rows, or an earlier pass, say
-        what is far from the mean: `known_forms` of each metric, control and treatment. Columns
-        `beside` the metrics are tested as covariates are."""
-        fill = np.zeros(len(columns))  # a null is the mean of the others
-        sample, _ = floats_of(parts.sample, columns, np.full(len(columns), np.nan))
-        for i, values in enumerate(sample):
-            there = values[~np.isnan(values)]
-            fill[i] = there.sum() / max(len(there), 1)
-            sample[i] = np.where(np.isnan(values), fill[i], values)
-        if (known := parts.spans(columns)) is None:
-            spans = itertools.chain(*parts.run(_Ends(columns), columns))
-            lows, highs = zip(*spans, strict=True)
-            known = np.fmin.reduce(lows), np.fmax.reduce(highs)
-        low, high = known
-        if (
-            parts.sample.num_rows < 4
-            or not max(high.max(), -low.min()) < 2.0**200
-            or len(columns) + len(metrics) > MOST_BITS
-        ):
-            raise RowsNeeded
-        grid = Grid.of(low, high, parts.n)
-        one_cell = np.zeros(parts.sample.num_rows, np.int64)
-        ratios = [metric for metric, _ in metrics]
-        first = with_digits(ratios, sample, one_cell, 1, known, grid)
-        ways = [FarForm.of(*one, first) for one in metrics]
-        way_of = {}
-        for pair, of_cells in (known_forms or {}).items():
-            way_of[pair] = len(ways)
-            ways.append(ways[pair[0]]._replace(of_cells=of_cells))
-        past = sorted(
-            {w.columns[i] for w in ways for x in w.covariates for i in x if i is not None}
-            | set(map(columns.index, beside))
-        )
-        past = past if len(past) <= _MOST_CUBED else []
-        share = np.array(parts.sample.column(labels[-1]).value_counts().field("counts"))
-        uneven = np.ptp(share) > _EQUAL_ARMS * share.sum()
-        # Arms that are equal over all strata may still be unequal in one of them.
-        cubed = {i: one.columns for i, one in enumerate(ways) if uneven}
-        cubed |= {-1: past} if uneven or (past and len(labels) > 1) else {}
-        middles = [(at, fill[at]) for at in cubed.values()]
-        fill = np.clip(fill, low, high)
-        summing = Summing(columns, ratios, labels, user, known, fill, first.grid, ways, middles)
-        summing = summing.knowing(parts.sample)
-        found = parts.run(summing, [*dict.fromkeys([*labels, *columns, *filter(None, [user])])])
-        if any(one is None for one in found):
-            raise RowsNeeded
-        some = [one for one in found if one is not None and one.labels]
+        """Add up all users; an id in several rows raises. The first rows, or the `cell_forms` of an
+        earlier pass, say what is far from the mean. Columns `beside` the metrics are tested as
+        covariates are."""
+        given = metrics, columns, label_cols, user, beside, cell_forms
+        summing = Summing.planned(parts, *given)
+        names = [*label_cols, *columns, *filter(None, [user])]
+        some = [one for one in summing.of_all(parts, names) if one.keys]
         ends = sorted((first, last, up) for one in some for first, last, up in one.ids)
         ascend = all(up for *_, up in ends) and all(
             a[1] < b[0] for a, b in itertools.pairwise(ends)
         )
         if user is not None and not ascend and not parts.distinct(user):
             raise RowsNeeded
-        place = {
-            label: i for i, label in enumerate(dict.fromkeys(a for p in some for a in p.labels))
-        }
+        return cls._merged(parts, summing, some, [*cell_forms])
+
+    @classmethod
+    def _merged(
+        cls,
+        parts: UserParts,
+        summing: Summing,
+        some: list[SummedPart],
+        pairs: list[tuple[Any, ...]],
+    ) -> SummedUsers:
+        """The sums of all parts that have users."""
+        place = {key: i for i, key in enumerate(dict.fromkeys(a for p in some for a in p.keys))}
         n_cells = len(place) + 1
-        sums = np.zeros((n_cells, 1 + len(columns), 1 + len(columns)), object)
-        empty = np.zeros((n_cells, len(columns)))
-        far = [*map(Far.none, ways)]
-        cubes = [np.zeros((n_cells, *(1 + len(at),) * 3)) for at in cubed.values()]
-        for one in far:
-            one.bound = np.zeros(n_cells)
+        n_columns = len(summing.columns)
+        sums = np.zeros((n_cells, 1 + n_columns, 1 + n_columns), object)
+        empty = np.zeros((n_cells, n_columns))
+        every_far = [*map(Far.none, summing.forms)]
+        cubes = [
+            Cubes(middle, np.zeros((n_cells, *(1 + len(at),) * 3))) for at, middle in summing.cubed
+        ]
+        for far in every_far:
+            far.bound = np.zeros(n_cells)
         for part in some:
-            at = np.array([place[label] for label in part.labels])
+            at = np.array([place[key] for key in part.keys])
             sums[at] += part.sums
             empty[at] += part.empty
             for total, mine in zip(cubes, part.cubes, strict=True):
-                total[at] += mine
-            for whole, own in zip(far, part.far, strict=True):
-                whole.add(own.rows, at[own.cell], own.count)
-                whole.bound[at] = np.maximum(whole.bound[at], own.bound)
-                whole.left = max(whole.left, own.left)
-        frame = parts.frame_of(
-            {name: [label[i] for label in place] for i, name in enumerate(labels, 1)}
+                total.sums[at] += mine
+            for far, own in zip(every_far, part.far, strict=True):
+                far.add(own.rows, at[own.cell], own.count)
+                far.bound[at] = np.maximum(far.bound[at], own.bound)
+                far.largest_left_out = max(far.largest_left_out, own.largest_left_out)
+        labels = parts.frame_of(
+            {name: [key[i] for key in place] for i, name in enumerate(summing.label_cols, 1)}
         )
         if sums[:, 0, 0].sum() != parts.n:  # a query that has other rows each time
             raise RowsNeeded
-        of_middles = zip(cubed, middles, cubes, strict=True)
-        third = {i: Cubes(middle, sums) for i, (_, middle), sums in of_middles}
-        record = Aggregates(summing.grid, sums, low, high)
-        return cls(frame, [*place], record, empty, third, far, ways, way_of, past, summing)
+        past = summing.cubed[-1][0] if cubes else []
+        past_cubes = cubes.pop() if cubes else None
+        # There may be no third moments of the forms.
+        tails = [Tails(*one) for one in itertools.zip_longest(summing.forms, every_far, cubes)]
+        n_metrics = len(summing.ratios)
+        return cls(
+            labels,
+            [*place],
+            Aggregates(summing.grid, sums, *summing.span),
+            empty,
+            tails[:n_metrics],
+            dict(zip(pairs, tails[n_metrics:], strict=True)),
+            past,
+            past_cubes,
+            summing,
+        )
 
     def spreads(
         self, parts: UserParts, of_cells: Mapping[int, list[Regressed]], sizes: list[int]
     ) -> list[Floats]:
         """What the variance of each regression needs, from another pass."""
         one = self.summing
-        names = [*dict.fromkeys([*one.labels, *one.columns])]
-        found = parts.run(Spreads(one, self.cells, of_cells, sizes), names)
-        if any(part is None for part in found):
-            raise RowsNeeded
+        found = Spreads(one, self.keys, of_cells, sizes).of_all(
+            parts, [*one.label_cols, *one.columns]
+        )
         return [np.sum(of, axis=0) for of in zip(*found, strict=True)]
+
+    def variants_of(self, arms: Codes) -> tuple[Any, ...]:
+        """The variants of both arms, by their cells."""
+        return tuple(self.keys[cells.max()][-1] for cells in arms)
 
     def known(self, cells: Codes, columns: list[int], constants: Floats) -> Aggregates:
         """Some columns in the cells of each row of a matrix, where `constants` (cells of a row,
@@ -582,15 +479,6 @@ class SummedUsers:
         found = self.record.cells(cells.ravel()).columns(columns)
         found = found.with_constants(np.tile(constants, (len(cells), 1)))
         return found.cells(np.arange(cells.size).reshape(cells.shape))
-
-    def cubes_of(self, which: int, cells: Codes, constants: Floats) -> Cubes | None:
-        """Third moments of the columns of a metric, or (−1) of all covariates, in the same way."""
-        if (one := self.cubes.get(which)) is None:
-            return None
-        one = one._replace(sums=one.sums[cells.ravel()])
-        one = one.with_constants(np.tile(constants, (len(cells), 1)))
-        sums = one.sums.reshape(*cells.shape, *one.sums.shape[1:]).sum(axis=1)
-        return one._replace(sums=sums)
 
     def units(
         self,
@@ -605,48 +493,48 @@ class SummedUsers:
         `constants` (parts, columns) has what takes the place of nulls, and further columns of zeros
         and ones.
         """
-        variants = (self.cells[one.min()][-1] for one in pair)
-        which = self.way_of.get((metric, *variants), metric)
-        way = self.ways[which]
-        far = self.far[which]
+        of_pair = metric, *self.variants_of(pair)
+        form, far, cubes = self.of_pairs.get(of_pair, self.of_metrics[metric])
         n_strata = pair.shape[1]
         cells = pair.reshape(2 * n_strata, -1)
-        record = self.known(cells, way.columns, constants)
+        record = self.known(cells, form.columns, constants)
         if min(record.n) < 2:
             raise RowsNeeded
         n = record.n.reshape(2, -1).sum(axis=1).astype(np.int64).tolist()
         place = np.full(len(self.record.n), -1)
         part = np.zeros(len(self.record.n), np.int64)
         place[cells] = np.arange(len(cells))[:, None]
-        place[-1], part[cells] = -1, np.arange(cells.shape[1])
+        place[NO_USERS], part[cells] = -1, np.arange(cells.shape[1])
         mine = place[far.cell] >= 0
         rows = far.rows[mine]
         of = far.cell[mine]
         arm, stratum = np.divmod(place[of], n_strata)
-        den = way.metric.den
-        empty = np.zeros(2) if den is None else self.empty[pair, way.columns[den]].sum(axis=(1, 2))
-        bound = np.minimum(far.bound[cells], far.left)
-        first = [self.cells[i] for i in cells.min(axis=1)]  # the last cell has no labels
-        exact = [one for label in first if (one := way.of_cells.get(label)) is not None]
-        forms, of_labels = way.at(first)
-        new = constants.shape[1] - len(way.columns)
+        den = form.metric.den
+        empty = np.zeros(2)
+        if den is not None:
+            empty = self.empty[pair, form.columns[den]].sum(axis=(1, 2))
+        bound = np.minimum(far.bound[cells], far.largest_left_out)
+        first = [self.keys[i] for i in cells.max(axis=1)]
+        of_first = [form.of_cells[key] for key in first if key in form.of_cells]  # all, or none
+        forms, form_constants = form.at(first)
+        new = constants.shape[1] - len(form.columns)
         forms, rows = (np.pad(one, [(0, 0), (0, new)]) for one in (forms, rows))
         rows = np.where(np.isnan(constants[part[of]]), rows, constants[part[of]])
-        if exact:
-            forms, of_labels = (np.array([one[i] for one in exact]) for i in (2, 3))
+        if of_first:
+            forms = np.array([one.wide for one in of_first])
+            form_constants = np.array([one.centre for one in of_first])
         else:  # units were kept by what stood in the place of their nulls
-            moved = np.nan_to_num(constants - np.pad(self.summing.fill[way.columns], (0, new)))
+            moved = np.nan_to_num(constants - np.pad(self.summing.fill[form.columns], (0, new)))
             bound += np.where(bound > 0, np.abs(forms) @ np.abs(moved).T, 0)
-        cubes = self.cubes_of(which, cells, constants)
-        kept = FarRows(far.count[mine], bound.max(axis=1), forms, of_labels, empty, cubes)
+        cubes = None if cubes is None else cubes.cells(cells, constants)
         return Units(
             [*rows.T],
-            way.metric,
+            form.metric,
             arm,
             covariates,
             stratum=stratum if stratified else None,
             n_strata=n_strata,
             counted=(n[0], n[1]),
             known=record,
-            kept=kept,
+            kept=FarRows(far.count[mine], bound.max(axis=1), forms, form_constants, empty, cubes),
         )

@@ -160,7 +160,8 @@ class Run:
         names = self.needed.by
         if not names:
             return None
-        assert self.dealt  # comes first, so that an engine reads a frame once for all that it asks
+        # The dealing is asked for first: an engine reads a frame once for all that it was asked.
+        _ = self.dealt
         schema = pa.schema([self.needed.schemas["pred"].field(name) for name in names])
         return distinct_values(self.engine, self.frames["pred"], schema)
 
@@ -191,7 +192,7 @@ class Run:
         if unknown and "true" in self.frames:
             largest = [1.0]
             if relevance is not None:
-                assert self.dealt
+                _ = self.dealt  # first, as for the `by` values
                 lists = self.needed.lists["true"]
                 names = lists.names([*keys, item, relevance])
                 work = Gains(relevance, call.options, frame, lists)

@@ -435,8 +435,8 @@ def evaluate_dealt(
         engine = FilesEngine(folder, batch_rows, memory, how.at_once, progress)
         run = FilesRun(stack.enter_context(closing(engine)), files, buckets)
         run.check_kinds()
-        # What it needs of all rows is found while they are dealt, and before threads use it.
-        assert run.shared
+        # What all buckets need is found now, since threads read it later, and none may begin it.
+        _ = run.shared
         largest = int(sum(engine.made(one).n_bytes for one in run.dealt.packed.values()).max())
         if largest > limit:
             raise OptionError(

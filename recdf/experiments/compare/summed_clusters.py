@@ -46,7 +46,7 @@ class ClusterSums:
             for name, one in made.items():
                 if pa.types.is_dictionary(one.type):
                     made[name] = one.dictionary_decode()
-            read, _ = floats_of(batch, self.numbers, np.full(len(self.numbers), np.nan))
+            read, _ = floats_of(batch, self.numbers)
             values = dict(zip(self.numbers, read, strict=True))
             null = [np.isnan(one) for one in read]
             null += [np.isnan(values[num]) & (values[den] == 0) for num, den in self.metrics if den]

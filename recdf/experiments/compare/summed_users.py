@@ -20,7 +20,8 @@ from ...judge.choices import Columns, RaiseOrDrop, Row
 from ...judge.effects.fits import fits
 from ...judge.effects.means import estimate
 from ...judge.effects.units import Linear, Units
-from ...judge.in_parts import CellForm, Label, Regressed, SummedUsers, floats_of
+from ...judge.far_units import CellForm, CellKey
+from ...judge.in_parts import NO_USERS, Regressed, SummedUsers, floats_of
 from ...judge.per_user_columns import Codes, Floats, Mask, MetricColumns, group_codes
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import HUGE, both
@@ -150,7 +151,7 @@ class Weighing:
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         read = [self.weight, *(name.partition("\1")[0] for name in self.made)]
-        (weight, *values), null = floats_of(batch, read, np.full(len(read), np.nan))
+        (weight, *values), null = floats_of(batch, read)
         weight = np.where((weight >= 0) & (weight < np.inf), weight, np.nan)
         columns = {name: batch.column(name) for name in batch.schema.names}
         columns[self.weight] = pa.array(weight)
@@ -208,7 +209,7 @@ class InCells(NamedTuple):
 
     def key(self, metric: int) -> tuple[int, ...]:
         """What tells the arms of a metric from others."""
-        control, treatment = self.cells.min(axis=(1, 2)).tolist()
+        control, treatment = self.cells.max(axis=(1, 2)).tolist()
         return metric, control, treatment
 
 
@@ -218,7 +219,7 @@ class SummedArms(ArmsInCells):
 
     `identified` says whether the key of the users is known, `kinds` has the bits of what is null in
     each pattern, and `named` the columns of the metrics without weights. `spreads` has what the
-    variance of each regression needs, by metric and the first cell of each arm.
+    variance of each regression needs, by the key of `InCells`.
     """
 
     users: SummedUsers
@@ -327,24 +328,23 @@ class SummedArms(ArmsInCells):
             (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))
             for name, pair in specs.items()
         ]
-        labels = [*by_cols, *strata, variant_col]
+        label_cols = [*by_cols, *strata, variant_col]
         key = keys[0] if keys else None
-        far = None if before is None else before.far_forms(control)
-        users = SummedUsers.of(parts, forms, columns, labels, key, beside, far)
+        cell_forms = {} if before is None else before.cell_forms(control)
+        users = SummedUsers.of(parts, forms, columns, label_cols, key, beside, cell_forms)
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
         stratum, levels = group_codes(users.labels, "data", strata)
-        kinds, kind = np.unique([one for one, *_ in users.cells], return_inverse=True)
-        last = len(users.cells)
-        cells = np.full((len(groups), len(variants), len(levels), len(kinds)), last)
-        cells[group, variant, stratum, kind] = np.arange(last)
+        kinds, kind = np.unique([one for one, *_ in users.keys], return_inverse=True)
+        cells = np.full((len(groups), len(variants), len(levels), len(kinds)), NO_USERS)
+        cells[group, variant, stratum, kind] = np.arange(len(users.keys))
         lost = False
         for i, pair in enumerate(specs.values()):
             null = np.logical_or.reduce([kinds >> at[name] & 1 for name in pair if name])
             lost |= nan == "raise" and bool((null & ~(kinds >> (len(at) + i) & 1)).any())
         if lost:
             raise RowsNeeded
-        if (cells == last).all(axis=3).any() or any(
+        if (cells == NO_USERS).all(axis=3).any() or any(
             users.record.low[at[den]] < 0 for _, den in pairs if den is not None
         ):
             raise RowsNeeded
@@ -378,26 +378,24 @@ class SummedArms(ArmsInCells):
             for cells in self.cells:
                 yield metric, self.in_cells(metric, cells[list(pair)])
 
-    def far_forms(self, control: OneLabel) -> dict[tuple[Any, ...], dict[Label, CellForm]]:
+    def cell_forms(self, control: OneLabel) -> dict[tuple[Any, ...], dict[CellKey, CellForm]]:
         """The form whose size says how far a unit is from the mean, in each cell of every metric,
         control and treatment."""
-        found: dict[tuple[Any, ...], dict[Label, CellForm]] = {}
+        found: dict[tuple[Any, ...], dict[CellKey, CellForm]] = {}
         for metric, of in self.each(control):
             if no_estimate(of.units):
                 raise RowsNeeded
             values = estimate(replace(of.units, spreads=self.spreads.get(of.key(metric)))).values
-            n_columns = len(self.users.ways[metric].columns)
-            variants = (self.users.cells[one.min()][-1] for one in of.cells)
-            forms = found.setdefault((metric, *variants), {})
+            n_columns = len(self.users.of_metrics[metric].form.columns)
+            forms = found.setdefault((metric, *self.users.variants_of(of.cells)), {})
             arms = of.cells.reshape(len(values.form), -1)
             own = zip(arms, values.form, values.centres, strict=True)
             for cells, form, centre in own:
                 for cell, constant in zip(cells.tolist(), of.constants, strict=True):
-                    if cell < len(self.users.cells):
+                    if cell != NO_USERS:
                         rest = np.where(np.isnan(constant), form, 0)[:n_columns]
                         at = float(centre + form @ np.nan_to_num(constant))
-                        label = self.users.cells[cell]
-                        forms[label] = CellForm(rest, at, form, centre)
+                        forms[self.users.keys[cell]] = CellForm(rest, at, form, centre)
         return found
 
     def regressions(self, parts: UserParts, control: OneLabel) -> dict[tuple[int, ...], Floats]:
@@ -410,7 +408,7 @@ class SummedArms(ArmsInCells):
             if not of.units.regressed:
                 continue
             first = len(sizes)
-            columns = self.users.ways[metric].columns
+            columns = self.users.of_metrics[metric].form.columns
             for fit, own in zip(fits(of.units), of.cells, strict=True):
                 read = [columns[i] if i < len(columns) else columns[0] for i in fit.columns]
                 for stratum, cells in enumerate(own.tolist()):
@@ -430,7 +428,7 @@ class SummedArms(ArmsInCells):
 
     def in_cells(self, metric: int, cells: Codes) -> InCells:
         """Both arms of a metric, without users who have no value."""
-        (name, one), way = [*self.specs.items()][metric], self.users.ways[metric]
+        (name, one), form = [*self.specs.items()][metric], self.users.of_metrics[metric].form
         there = ~self.missing(one) & (self.users.record.n[cells].sum(axis=(0, 1)) > 0)
         given = self.covariates.get(name, ())
         used = self.usable(given, cells, there)
@@ -439,11 +437,11 @@ class SummedArms(ArmsInCells):
         regressed = one[1] is None and bool(used)
         regressed &= len(used) > 1 or self.stratified or bool(np.any(gaps))
         flags = [gap for gap in gaps if gap.any()] if regressed else []
-        constants = self.constants(way.columns, cells, [one, *used], there)
+        constants = self.constants(form.columns, cells, [one, *used], there)
         if regressed:
             constants = np.column_stack([constants, *flags])
-        covariates = [way.covariates[given.index(x)] for x in used]
-        covariates += [Linear(len(way.columns) + i) for i in range(len(flags))]
+        covariates = [form.covariates[given.index(x)] for x in used]
+        covariates += [Linear(len(form.columns) + i) for i in range(len(flags))]
         units = self.users.units(metric, known, tuple(covariates), constants, self.stratified)
         units = replace(units, regressed=regressed)
         missing = np.logical_or.reduce([~there, *(self.missing(x) for x in given)])
@@ -497,13 +495,10 @@ class SummedArms(ArmsInCells):
         self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
     ) -> tuple[UnitsRecord, ThirdMoment]:
         def third(form: Floats, record: Any, stratum: int) -> float:
-            past = self.users.past
-            if not {*columns} <= {*past}:
+            past, cubes = self.users.past, self.users.past_cubes
+            if cubes is None or not {*columns} <= {*past}:
                 raise RowsNeeded
-            of_past = self.constants(past, cells, covariates)
-            cubes = self.users.cubes_of(-1, cells[:, stratum], of_past)
-            if cubes is None:
-                raise RowsNeeded
+            cubes = cubes.cells(cells[:, stratum], self.constants(past, cells, covariates))
             every = np.zeros((4, len(past)))  # of all covariates: 0 of those that have no part in z
             half = (record.high - record.low) / 2
             of_columns = form, record.grid.base, record.above[0], half

@@ -101,6 +101,14 @@ class Cubes(NamedTuple):
                 rows[1 + j] = (values[c, j] - middle[j]) * rows[0]
         return Cubes(middle, sums)
 
+    def cells(self, at: Codes, constants: Floats) -> Cubes:
+        """Those of the cells of each row of a matrix, put together, where `constants` (cells of a
+        row, columns) have one value."""
+        found = self._replace(sums=self.sums[at.ravel()])
+        found = found.with_constants(np.tile(constants, (len(at), 1)))
+        sums = found.sums.reshape(*at.shape, *found.sums.shape[1:]).sum(axis=1)
+        return found._replace(sums=sums)
+
     def of(self, form: Floats, base: Floats, above: Floats, half: Floats, spread: Floats) -> Floats:
         """Σ z³ of z = f·(x − mean) in each cell. The mean comes as `base` and `above`, which add up
         to it: the sum of huge numbers would lose digits. So does a small `spread` of z whose

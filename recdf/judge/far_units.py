@@ -1,0 +1,196 @@
+"""The few units that are farthest from the mean, which are kept of users in parts.
+
+Each thread has its own. A bound tells which units may be among the farthest, and threads let each
+other know how far theirs are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..inputs.codes import Codes
+from ..stats.numbers import Floats
+from .aggregates import Aggregates, RowsNeeded
+from .effects.means import slopes
+from .effects.units import Linear, Units, UnitValues
+
+# The farthest units of each cell that are kept. When more than `_WAITING` have gathered, they are
+# cut back to these. If more than `_MOST` are left because all are equally far, the rows are needed.
+# Rows are looked at in runs of `_RUN`, of which most have no value that is far.
+KEPT_FAR, _WAITING, _MOST, _RUN = 32, 2**7, 2**17, 2**9
+_UNKNOWN = np.zeros(KEPT_FAR)
+
+# What tells the cells of users apart: bits of what is null, and the values of the columns of
+# labels.
+CellKey = tuple[Any, ...]
+
+
+class CellForm(NamedTuple):
+    """v = f·x + constant of the columns that vary in a cell. `wide` and `centre` are f and the
+    constant of all columns, as the units have them."""
+
+    form: Floats
+    constant: float
+    wide: Floats
+    centre: float
+
+
+# The forms of the cells of each metric, control and treatment.
+FormsOfPairs = Mapping[tuple[Any, ...], Mapping[CellKey, CellForm]]
+
+
+class FarForm(NamedTuple):
+    """A metric by its columns, and v = f·x + constant, of which |v| is about how far a unit is from
+    the mean. `of_cells` are the forms of single cells, where they are known. `farthest_seen` has,
+    for each cell, how far the farthest units are of which some thread knows: lower bounds, which
+    grow as threads see more units."""
+
+    metric: Linear
+    covariates: tuple[Linear, ...]
+    columns: list[int]
+    form: Floats
+    constant: float
+    of_cells: Mapping[CellKey, CellForm]
+    farthest_seen: dict[CellKey, Floats]
+
+    @classmethod
+    def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
+        """The form by the aggregates of some units. It is on the columns of the metric alone."""
+        at = list(dict.fromkeys(i for one in (metric, *covariates) for i in one if i is not None))
+        metric, *others = (
+            Linear(at.index(one.num), None if one.den is None else at.index(one.den))
+            for one in (metric, *covariates)
+        )
+        whole = record.columns(at).cells(np.tile(np.arange(len(record.n)), (2, 1)))
+        none = np.zeros(0, np.int64)
+        n = int(whole.n[0])
+        columns = [np.zeros(0)] * len(at)
+        units = Units(columns, metric, none, tuple(others), counted=(n, n), known=whole)
+        values = UnitValues.around_both(units, slopes(units)[0])
+        form = values.form[0]
+        constant = float(values.centres[0])
+        return cls(metric, tuple(others), at, form, constant, {}, {})
+
+    def at(self, keys: Sequence[CellKey]) -> tuple[Floats, Floats]:
+        """f and the constant of each cell."""
+        found = [self.of_cells.get(key, self) for key in keys]
+        return np.array([one.form for one in found]), np.array([one.constant for one in found])
+
+
+@dataclass
+class Far:
+    """The units of each cell with |v| of at least its bound; equal ones stand once, with their
+    number. `largest_left_out` is the largest |v| of all others."""
+
+    rows: Floats
+    cell: Codes
+    count: Floats
+    bound: Floats = field(default_factory=lambda: np.zeros(0))
+    largest_left_out: float = 0.0
+
+    @classmethod
+    def none(cls, form: FarForm) -> Far:
+        return cls(np.zeros((0, len(form.columns))), np.zeros(0, np.int64), np.zeros(0))
+
+    def see(
+        self, form: FarForm, columns: Sequence[Floats], cell: Codes, keys: Sequence[CellKey]
+    ) -> None:
+        """Take what is far of some rows."""
+        if len(self.bound) < len(keys):
+            least = [form.farthest_seen.get(key, _UNKNOWN)[0] for key in keys]
+            self.bound = np.maximum(with_room(self.bound, 0, len(keys)), least)
+        own = [columns[i] for i in form.columns]
+        constant = 0.0
+        if form.of_cells:
+            forms, constants = form.at(keys)
+            v = constants[cell]
+            for f, x in zip(forms.T, own, strict=True):
+                v += f[cell] * x
+        else:
+            constant = form.constant
+            v = own[0] if len(own) == 1 and form.form[0] == 1 else own[0] * form.form[0]
+            for f, x in zip(form.form[1:], own[1:], strict=True):
+                v += f * x
+        starts = np.arange(0, len(v), _RUN)
+        ends = np.maximum(
+            np.maximum.reduceat(v, starts) + constant, -np.minimum.reduceat(v, starts) - constant
+        )
+        may_be_far = ends >= self.bound.min()
+        self.largest_left_out = float(ends.max(initial=self.largest_left_out, where=~may_be_far))
+        if not may_be_far.any():
+            return
+        rows = (starts[may_be_far, None] + np.arange(_RUN)).ravel()
+        if may_be_far[-1]:
+            rows = rows[rows < len(v)]
+        far = np.abs(v.take(rows) + constant)
+        of = cell.take(rows)
+        is_far = far >= self.bound.take(of)
+        if np.count_nonzero(is_far) > _WAITING:
+            for c in np.flatnonzero(np.bincount(of[is_far]) > KEPT_FAR):
+                self.bound[c] = np.partition(far[is_far & (of == c)], -KEPT_FAR)[-KEPT_FAR]
+            is_far = far >= self.bound.take(of)
+        self.largest_left_out = float(far.max(initial=self.largest_left_out, where=~is_far))
+        rows = rows[is_far]
+        of = of[is_far]
+        kept = np.array([x.take(rows) for x in own]).T
+        if len(kept) > 1 and (kept == kept[0]).all():  # such as the ones of zeros and ones
+            count = np.bincount(of).astype(np.float64)
+            of = np.flatnonzero(count)
+            self.add(np.tile(kept[:1], (len(of), 1)), of, count[of])
+        elif len(kept):
+            self.add(kept, of, np.ones(len(of)))
+        if len(self.cell) > max(_WAITING, 3 * KEPT_FAR * len(keys)):
+            self.cut(*form.at(keys))
+
+    def add(self, rows: Floats, cell: Codes, count: Floats) -> None:
+        self.rows = np.concatenate([self.rows, rows])
+        self.cell = np.concatenate([self.cell, cell])
+        self.count = np.concatenate([self.count, count])
+
+    def tell(self, form: FarForm, keys: Sequence[CellKey]) -> None:
+        """Let other parts know how far the farthest units of this one are."""
+        far = self.cut(*form.at(keys))
+        for c, key in enumerate(keys):
+            mine = self.cell == c
+            few = np.minimum(self.count[mine], KEPT_FAR).astype(np.int64)
+            known = np.append(form.farthest_seen.get(key, _UNKNOWN), far[mine].repeat(few))
+            form.farthest_seen[key] = np.sort(known)[-KEPT_FAR:]
+
+    def cut(self, forms: Floats, constants: Floats) -> Floats:
+        """Keep the farthest units of each cell, and return how far they are."""
+        far = np.abs((self.rows * forms[self.cell]).sum(axis=1) + constants[self.cell])
+        order = np.lexsort((*self.rows.T, -far, self.cell))
+        rows = self.rows[order]
+        cell = self.cell[order]
+        far = far[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (cell[1:] != cell[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+        first = np.flatnonzero(new)
+        rows = rows[first]
+        cell = cell[first]
+        far = far[first]
+        count = np.add.reduceat(self.count[order], first)
+        above = np.cumsum(count)
+        starts = np.searchsorted(cell, np.arange(len(self.bound)))
+        before = np.concatenate([[0.0], above])[starts]
+        enough = above - before[cell] >= KEPT_FAR
+        for c in np.unique(cell[enough]):
+            nearest = far[np.flatnonzero(enough & (cell == c))[0]]
+            self.bound[c] = max(self.bound[c], nearest * (1 - 1e-9))  # equal ones, up to rounding
+        kept = far >= self.bound[cell]
+        self.largest_left_out = float(far.max(initial=self.largest_left_out, where=~kept))
+        self.rows, self.cell, self.count = rows[kept], cell[kept], count[kept]
+        if len(self.cell) > _MOST:
+            raise RowsNeeded
+        return np.asarray(far[kept])
+
+
+def with_room(values: Any, axis: int, n: int) -> Any:
+    """The values with zeros up to n places on one axis."""
+    more = n - values.shape[axis]
+    pads = [(0, more if i == axis else 0) for i in range(values.ndim)]
+    return np.pad(values, pads) if more else values
