@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,9 @@ from ..judge.per_user_columns import (
     Floats,
     Mask,
     MetricColumns,
+    covariate_name,
     exact_sums,
+    mean_of,
     metric_specs,
     metric_values,
     read_weight,
@@ -231,14 +233,29 @@ def of_difference(bounds: MetricBounds) -> MetricBounds:
     return bounds[0] - bounds[1], bounds[1] - bounds[0]
 
 
+class MetricKind(NamedTuple):
+    """What the columns of a metric tell: the two of a `ratio`, and the `bounds` of a mean whose
+    definition is known."""
+
+    ratio: tuple[str, str] | None = None
+    bounds: MetricBounds | None = None
+
+    @classmethod
+    def of(cls, columns: MetricColumns) -> MetricKind:
+        num, den = columns
+        return cls(None if den is None else (num, den), defined_bounds(mean_of(columns)))
+
+
+UNKNOWN_KIND = MetricKind()
+
+
 @dataclass(frozen=True)
 class MetricRows:
     """One metric over all rows.
 
     `defined` is None when every row counts. Rows that do not are null, have the weight 0, or, for a
     ratio of sums, have nothing to count (a denominator of 0 beside a null numerator). Only the
-    first kind is in `null`, since the others add nothing to either sum. `bounds` are those of a
-    mean whose definition is known, and `pair` the columns of a ratio.
+    first kind is in `null`, since the others add nothing to either sum.
     """
 
     name: str
@@ -247,8 +264,7 @@ class MetricRows:
     defined: Mask | None = None
     null: Mask | None = None
     cap: float = np.nan
-    pair: tuple[str, str] | None = None
-    bounds: MetricBounds | None = None
+    kind: MetricKind = UNKNOWN_KIND
 
     @property
     def known(self) -> Floats:
@@ -358,8 +374,8 @@ def read_metrics(
             )
         dropped = null | empty
         xs = {
-            a if b is None else f"{a}/{b}": Sample(values(a), None if b is None else values(b))
-            for a, b in covariates.get(name, ())
+            covariate_name(x): Sample(values(x[0]), None if x[1] is None else values(x[1]))
+            for x in covariates.get(name, ())
         }
         numbers, limit = values(num), np.nan
         if name in caps and den is not None:
@@ -375,9 +391,8 @@ def read_metrics(
             xs = {of: weighted(x, weight, of) for of, x in xs.items()}
         defined = ~dropped if dropped.any() else None
         nulls = null if null.any() else None
-        bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
-        pair = None if den is None else (num, den)
-        metrics.append(MetricRows(name, sample, xs, defined, nulls, limit, pair, bounds))
+        kind = MetricKind.of((num, den))
+        metrics.append(MetricRows(name, sample, xs, defined, nulls, limit, kind))
     return metrics
 
 
@@ -418,17 +433,16 @@ def sum_by(sample: Sample, clusters: Codes) -> tuple[Sample, Codes]:
 @dataclass(frozen=True)
 class Ready:
     """The units of one metric in both arms, how many rows and covariates were left out, and the
-    rows that were `kept` with their values (None where there are only sums)."""
+    `rows` that count with their values (None where there are only sums)."""
 
     name: str
     units: Units
     n_dropped: tuple[float, float]
-    warnings: tuple[str, ...]
+    remarks: tuple[str, ...]
+    kind: MetricKind
     n_covariate_missing: int = 0
     cap: float = np.nan
-    pair: tuple[str, str] | None = None
-    bounds: MetricBounds | None = None
-    kept: tuple[ArmRows, Sample] | None = None
+    rows: tuple[ArmRows, Sample] | None = None
 
 
 @dataclass(frozen=True)
@@ -439,7 +453,7 @@ class Covariates:
     filled: tuple[Sample, ...]
     gaps: tuple[Sample, ...]
     n_missing: int
-    warnings: tuple[str, ...]
+    remarks: tuple[str, ...]
 
     @classmethod
     def of(cls, metric: MetricRows, both: ArmRows, data: ExperimentRows) -> Covariates:
@@ -447,7 +461,7 @@ class Covariates:
         covariates = [one.each(both.take) for one in metric.covariates.values()]
         # A covariate that is missing more often in one arm was not fixed before the experiment:
         # adjusting by it would turn the missing values into an effect, so it is left out.
-        reasons = [not_used(one, both, data) for one in covariates]
+        reasons = [why_left_out(one, both, data) for one in covariates]
         used = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
         missing = np.logical_or.reduce([both.arm < 0, *(one.missing for one in covariates)])
         n_missing = int(data.counts(both.where(missing)).sum())
@@ -467,7 +481,8 @@ def make_units(
     """The units of a metric in the rows of both arms; `resampled` ones are not adjusted by a
     regression.
 
-    `made` keeps the covariates for the next metric, which often has the same.
+    `made` keeps the covariates for the next metric, which often has the same; it holds those of one
+    metric at most.
     """
     kept = data.comparable(both.defined(metric.defined))
     sample = metric.sample.each(kept.take)
@@ -478,26 +493,25 @@ def make_units(
         made[key] = Covariates.of(metric, kept, data)
     covariates = made[key]
     used = covariates.filled
-    warnings = list(covariates.warnings)
+    remarks = list(covariates.remarks)
     regressed = sample.den is None and data.clusters is None and not resampled and bool(used)
     regressed &= len(used) > 1 or data.strata is not None or bool(covariates.gaps)
     sample = sample._replace(covariates=used + covariates.gaps * regressed)
     clusters = None if data.clusters is None else kept.take(data.clusters)
     if clusters is not None and np.isin(*kept.split(clusters)).any():
-        warnings.append("shared_clusters")
+        remarks.append("shared_clusters")
     null = metric.null
     if null is not None and unequal(both.take(null), both, data):
-        warnings.append("unequal_missing")
+        remarks.append("unequal_missing")
     dropped = (data.counts(both) - data.counts(kept)).sum(axis=1).astype(int).tolist()
     return Ready(
         metric.name,
         in_strata(sample, kept, data, clusters, metric.name, regressed),
         (dropped[0], dropped[1]),
-        tuple(warnings),
+        tuple(remarks),
+        metric.kind,
         covariates.n_missing,
         metric.cap,
-        metric.pair,
-        metric.bounds,
         (kept, sample),
     )
 
@@ -517,7 +531,7 @@ def unequal(flags: Mask, both: ArmRows, data: ExperimentRows) -> bool:
     return differ(data.counts(both.where(flags)), data.counts(both), data.strata is not None)
 
 
-def not_used(covariate: Sample, both: ArmRows, data: ExperimentRows) -> str:
+def why_left_out(covariate: Sample, both: ArmRows, data: ExperimentRows) -> str:
     """Why a covariate of the rows of both arms is left out, or nothing."""
     if unequal(covariate.missing, both, data):
         return "unequal_covariate_missing"
@@ -582,7 +596,7 @@ def in_strata(
     metric: str,
     regressed: bool = False,
 ) -> Units:
-    """The same; strata with too few units raise."""
+    """The units that `grouped` makes; strata with too few of them raise."""
     units = grouped(sample, kept, data, clusters, regressed)
     if data.strata is None:
         return units

@@ -536,5 +536,5 @@ class SummedUsers:
             n_strata=n_strata,
             counted=(n[0], n[1]),
             known=record,
-            kept=FarRows(far.count[mine], bound.max(axis=1), forms, form_constants, empty, cubes),
+            far=FarRows(far.count[mine], bound.max(axis=1), forms, form_constants, empty, cubes),
         )

@@ -8,7 +8,7 @@ argument, column, finding and count; nothing here changes a frame or reads its i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,6 +142,18 @@ __all__ = [
 MetricColumns = tuple[str, str | None]
 # The covariates of each metric.
 CovariateColumns = Mapping[str, Sequence[MetricColumns]]
+
+
+def covariate_name(columns: Iterable[str | None]) -> str:
+    """The name that a covariate has in results: its column, or both columns of a ratio."""
+    return "/".join(filter(None, columns))
+
+
+def mean_of(columns: MetricColumns) -> str:
+    """The column whose mean a metric is, "" for other ratios: `m` over `m__n` is the mean of m over
+    lists."""
+    num, den = columns
+    return num if den in (None, f"{num}__n") else ""
 
 
 def read_weight(frame: pd.DataFrame, role: str, name: str) -> Floats:

@@ -83,9 +83,10 @@ class UsersInRows:
     @property
     def n(self) -> Floats:
         """Units of each group and variant."""
-        return self.counts(None)[:-1]
+        return self.counts[:-1]
 
-    def counts(self, health: pd.DataFrame | None) -> Floats:
+    @property
+    def counts(self) -> Floats:
         """Units of every variant, in each group and over all of them."""
         return count_rows(self.rows)[1][:, 0]
 
@@ -138,14 +139,14 @@ def compare_ready(
         """The row with what else may decide: the denominators, several rows of a unit, a few
         units."""
         row = _with_turned(with_denominators(row, ready), ready, found)
-        row = _with_parts(row, ready.pair, found, settings)
+        row = _with_parts(row, ready.kind.ratio, found, settings)
         if surplus.asked:
             without = _without_surplus(found, surplus.arm, settings.alternative)
             n = found.units.n[surplus.arm]
             sure = found.units.moments is None
             row = surplus.asks(row, without, n, settings.alpha, sure)
-        if data is not None and data.repeated is not None and ready.kept is not None:
-            codes = ready.kept[0].take(data.repeated)
+        if data is not None and data.repeated is not None and ready.rows is not None:
+            codes = ready.rows[0].take(data.repeated)
             of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))
             row = _with_repeats(row, found.residuals(), of_arms, data.guessed)
         if data is not None and (moved := strata_moved(ready, data)):
@@ -221,9 +222,9 @@ def _with_turned(row: Row, ready: Ready, found: MeanEffect) -> Row:
     units turn what they say.
     """
     units = found.units
-    if ready.bounds is None or units.stratum is None or found.score is not None:
+    if ready.kind.bounds is None or units.stratum is None or found.score is not None:
         return row
-    (low, high), up = ready.bounds, row["diff"] > 0
+    (low, high), up = ready.kind.bounds, row["diff"] > 0
     seen_low, seen_high = (one[units.metric.num] for one in units.span)
     if units.metric.den is None and not low <= seen_low <= seen_high <= high:
         return row  # a column of another kind has the name of the metric
@@ -236,7 +237,7 @@ def _with_turned(row: Row, ready: Ready, found: MeanEffect) -> Row:
 
 
 def _with_parts(
-    row: Row, pair: tuple[str, str] | None, found: MeanEffect, settings: Settings
+    row: Row, ratio: tuple[str, str] | None, found: MeanEffect, settings: Settings
 ) -> Row:
     """The row with a remark where its ratio differs and neither part of it says why.
 
@@ -245,7 +246,7 @@ def _with_parts(
     effect. Columns of lists, such as m over m__n, are no exception.
     """
     num, den = found.units.metric
-    if pair is None or den is None or not row["p_value"] <= settings.alpha:
+    if ratio is None or den is None or not row["p_value"] <= settings.alpha:
         return row
     level = 1 - 2 * settings.alpha
     arms = [arms_of_part(found.units, one) for one in (num, den)]
@@ -259,12 +260,12 @@ def _with_parts(
     ends = [
         f"{name} per user {number(one.rel_diff, '+.1%')} "
         f"{interval(one.rel_ci_low, one.rel_ci_high, '+.1%')}".rstrip()
-        for name, one in zip(pair, (of_num, of_den), strict=True)
+        for name, one in zip(ratio, (of_num, of_den), strict=True)
     ]
     more, fewer = ("more", "fewer") if row["diff"] > 0 else ("fewer", "more")
     said = (
         f"{row['metric']} {number(change, '+.1%')}, but {' and '.join(ends)}: the data cannot tell "
-        f"{more} {pair[0]} from {fewer} {pair[1]}"
+        f"{more} {ratio[0]} from {fewer} {ratio[1]}"
     )
     return but(row, "parts_unclear", detail=said)
 
@@ -309,7 +310,7 @@ def with_denominators(row: Row, ready: Ready) -> Row:
     """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their
     difference."""
     units = ready.units
-    if units.metric.den is None or not (ready.pair or units.clustered):
+    if units.metric.den is None or not (ready.kind.ratio or units.clustered):
         return row
     means, (control, treatment) = arms_of_denominators(units)
     p = effect(control, treatment).p_value
@@ -326,7 +327,7 @@ def no_estimate(units: Units) -> str:
         return "too_few_users"
     if max(map(units.record.largest, range(len(units.columns)))) >= HUGE:
         return "huge_values"
-    return "" if units.counts else "zero_denominator"
+    return "" if units.has_denominators else "zero_denominator"
 
 
 def _means(units: Units) -> tuple[float, float]:
@@ -368,7 +369,6 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
         if known.mean.shape[1] > 1:
             return np.nan
         return skewness_of_means(known.n, known.central[:, 0, 0] / known.n, known.skewness[:, 0])
-    kept = units.kept
     record = units.record
     if units.stratum is None and not units.clustered and far and len(found.forms):
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
@@ -376,14 +376,15 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
         beyond = far.largest + max(found.values.apart(f, -float(f @ mean)).max() for f, mean in own)
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
             return 0.0
-    if kept is not None and kept.cubes is not None and isinstance(record, Aggregates):
+    cubes = None if units.far is None else units.far.cubes
+    if cubes is not None and isinstance(record, Aggregates):
         size = np.array(n, np.float64)
         cells = units.cells
         squares = record.squares(found.forms)
         var = squares[cells].sum(axis=1) / size
         half = (record.high - record.low) / 2
         spread = np.sqrt(squares / np.maximum(record.n, 1))
-        third = kept.cubes.of(found.forms, record.grid.base, record.above, half, spread)
+        third = cubes.of(found.forms, record.grid.base, record.above, half, spread)
         third = third[cells].sum(axis=1) / size
         skewness = np.divide(third, var**1.5, out=np.zeros(2), where=var > 0)
         return skewness_of_means(size, var, skewness)

@@ -36,6 +36,7 @@ from ...judge.per_user_columns import (
     CovariateColumns,
     Floats,
     MetricColumns,
+    covariate_name,
     distinct,
     metric_specs,
     warn_of_weights,
@@ -47,6 +48,7 @@ from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import ThirdMoment
 from ..samples import (
+    MetricKind,
     MetricRows,
     Ready,
     Settings,
@@ -198,7 +200,7 @@ def _moments_of_rows(
     of: dict[str, MetricRows] = {}
     together: list[set[str]] = []  # columns of which the covariances are needed
     for metric in metrics:
-        pairs = [metric.pair or (metric.name, None), *past.get(metric.name, ())]
+        pairs = [metric.kind.ratio or (metric.name, None), *past.get(metric.name, ())]
         samples = [metric.sample, *metric.covariates.values()]
         own = {
             name: part
@@ -256,14 +258,21 @@ class MomentArms(ArmsInCells):
     """Users of whom only the moments are known."""
 
     table: MomentTable
+    health: pd.DataFrame | None
 
     @classmethod
-    def of(cls, table: MomentTable, specs: Specs, covariates: CovariateColumns) -> MomentArms:
+    def of(
+        cls,
+        table: MomentTable,
+        specs: Specs,
+        covariates: CovariateColumns,
+        health: pd.DataFrame | None,
+    ) -> MomentArms:
         """The arms of a table, which must have what each metric needs."""
         shape = len(table.groups), len(table.variants), 1, 1
         cells = np.arange(len(table.groups) * len(table.variants)).reshape(shape)
         at = {name: i for i, name in enumerate(table.metrics)}
-        found = cls(specs, covariates, at, table.groups, table.variants, cells, None, table)
+        found = cls(specs, covariates, at, table.groups, table.variants, cells, None, table, health)
         for name in specs:
             found._check(name)
         return found
@@ -275,7 +284,7 @@ class MomentArms(ArmsInCells):
         if not np.isnan(central).any():
             return [[*names]]
         of_metrics = (self.covariates.get(name, ()) for name in self.specs)
-        return [[a if b is None else f"{a}/{b}" for a, b in xs] for xs in of_metrics if xs]
+        return [[*map(covariate_name, xs)] for xs in of_metrics if xs]
 
     def ranked(self, of: Split, form: Floats, stratum: int) -> Split:
         return of._replace(skewness=0.0)
@@ -310,9 +319,10 @@ class MomentArms(ArmsInCells):
         of_first = self.table.numbers["n"][:, self.at[next(iter(self.specs.values()))[0]]]
         return of_first[self.cells[..., 0, 0]]
 
-    def counts(self, health: pd.DataFrame | None) -> Floats:
+    @property
+    def counts(self) -> Floats:
         users = self.table.n_users[:, 0][self.cells[..., 0, 0]]
-        if health is not None:
+        if self.health is not None:
             users = np.where(np.isnan(users), self.n, users)
         if np.isnan(users).any():
             raise OptionError(
@@ -323,21 +333,21 @@ class MomentArms(ArmsInCells):
         return np.vstack([users, users[0] if len(users) == 1 else users[0] * np.nan])
 
     def ready(self, metric: int, cells: Codes, settings: Settings) -> Ready:
-        name, (num, den) = [*self.specs.items()][metric]
+        name, own = [*self.specs.items()][metric]
         columns, forms = self.forms(self.needed(name))
         arms = cells.reshape(2)
         units = Units.of_moments(self.table.record(columns, arms), forms[0], tuple(forms[1:]))
         of = self.table.numbers
         null = of["n_null"]
         n_null, dropped = (
-            both(float, tuple(one[arms, self.at[num]])) for one in (null, null + of["n_empty"])
+            both(float, tuple(one[arms, self.at[own[0]]])) for one in (null, null + of["n_empty"])
         )
-        warnings: tuple[str, ...] = ("missing_not_checked",)
+        remarks: tuple[str, ...] = ("missing_not_checked",)
         if not np.isnan(n_null).any():
             dropped = both(int, dropped)
             whole = np.array([units.n, dropped]).sum(axis=0)[:, None]
-            warnings = ("unequal_missing",) * differ(np.array(n_null)[:, None], whole, False)
-        return Ready(name, units, dropped, warnings, pair=None if den is None else (num, den))
+            remarks = ("unequal_missing",) * differ(np.array(n_null)[:, None], whole, False)
+        return Ready(name, units, dropped, remarks, MetricKind.of(own))
 
     def sums_of(
         self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
@@ -513,7 +523,7 @@ def compare_variants_from_moments(
     used = [*specs.values(), *(x for xs in past.values() for x in xs)]
     names = dict.fromkeys(one for pair in used for one in pair if one is not None)
     table = read_moments(moments, variant_col, by, [*names])
-    sums = MomentArms.of(table, specs, past)
+    sums = MomentArms.of(table, specs, past, health)
     _check_shares(sums, settings)
     return compare_users(sums, 0, control, expected, health, settings, better, "moments")
 

@@ -136,7 +136,7 @@ class Trend:
             return
         units = make_units(metric, kept, replace(self.users, clusters=None)).units
         least, most = units.span
-        if not units.counts or max(most.max(), -least.min()) >= HUGE:
+        if not units.has_denominators or max(most.max(), -least.min()) >= HUGE:
             return
         binary = metric.sample.den is None and is_binary(units.columns[units.metric.num])
         self.shares = self.shares and binary
@@ -149,8 +149,8 @@ class Trend:
                 part[kept.rows] += factor * added
         self.effects += factors * (means[1] - means[0])
         self.weights[period] = weight
-        if metric.bounds is not None and units.stratum is not None:
-            low, high = metric.bounds
+        if metric.kind.bounds is not None and units.stratum is not None:
+            low, high = metric.kind.bounds
             mean = quantity(units.record.mean, units.metric).value[units.cells]
             far = np.maximum(mean - low, high - mean)
             self.moved[period] = (units.weights * far / np.maximum(size, 1)).max()

@@ -41,7 +41,7 @@ from ...stats.quantile_arms import (
 )
 from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import shares_change
+from ..decide.balance import n_in_both, shares_change
 from ..decide.sample_ratio import Surplus
 from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
 from .arms_of_users import ALIKE, UsersInRows, no_estimate, of_units, with_denominators
@@ -212,7 +212,15 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
                 found.append(row | {"quantile": p})
         return found
 
-    given = UsersInRows(columns, {}, rows), data, control, expected, health, settings, better
+    given = (
+        UsersInRows(columns, {}, rows),
+        n_in_both(data),
+        control,
+        expected,
+        health,
+        settings,
+        better,
+    )
     return compare_users(*given, late=moved, test=of_pair, intervals=_quantile_intervals)
 
 

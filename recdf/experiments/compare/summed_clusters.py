@@ -15,9 +15,9 @@ from ...inputs.data_files import UserParts, frame_of_table
 from ...judge.aggregates import RowsNeeded
 from ...judge.choices import RaiseOrDrop
 from ...judge.in_parts import MOST_BITS, floats_of
-from ...judge.per_user_columns import Floats, MetricColumns
+from ...judge.per_user_columns import Floats, MetricColumns, covariate_name
 from ...stats.arms import HUGE, Sample
-from ..samples import MetricRows, defined_bounds, read_metrics
+from ..samples import MetricKind, MetricRows, read_metrics
 from .summed_users import Specs, weighed
 
 _ROWS, _KIND = "\1rows", "\1kind"  # added columns: the number of rows, and what is null in them
@@ -125,12 +125,10 @@ def clusters_in_parts(
     own = {name: counted(pair) for name, pair in own.items()}
     past = {name: [*map(counted, xs)] for name, xs in past.items()}
     metrics = []
-    for one, (num, den) in zip(read_metrics(data, own, past, nan), specs.values(), strict=True):
-        names = ["/".join(filter(None, pair)) for pair in covariates.get(one.name, ())]
+    for one, columns in zip(read_metrics(data, own, past, nan), specs.values(), strict=True):
+        names = map(covariate_name, covariates.get(one.name, ()))
         xs = dict(zip(names, one.covariates.values(), strict=True))
-        bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
-        pair = None if den is None else (num, den)
-        metrics.append(replace(one, covariates=xs, bounds=bounds, pair=pair))
+        metrics.append(replace(one, covariates=xs, kind=MetricKind.of(columns)))
     rows = data[_ROWS].to_numpy()
     weights = {} if weight is None else {weight: Sample(data[weight].to_numpy(), rows)}
     return data, metrics, weights, rows

@@ -22,15 +22,29 @@ from ...judge.effects.means import estimate
 from ...judge.effects.units import Linear, Units
 from ...judge.far_units import CellForm, CellKey
 from ...judge.in_parts import NO_USERS, Regressed, SummedUsers, floats_of
-from ...judge.per_user_columns import Codes, Floats, Mask, MetricColumns, group_codes
+from ...judge.per_user_columns import (
+    Codes,
+    Floats,
+    Mask,
+    MetricColumns,
+    covariate_name,
+    group_codes,
+)
 from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import HUGE, both
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
-from ..decide.balance import Difference, ThirdMoment, in_time, looks_like_date, random_split_p
+from ..decide.balance import (
+    Difference,
+    ThirdMoment,
+    TimeColumns,
+    differences_in_time,
+    looks_like_date,
+    random_split_p,
+)
 from ..decide.experiment_health import key_of_health
 from ..decide.sample_ratio import Arms, Surplus
-from ..samples import Ready, Settings, defined_bounds, differ
+from ..samples import MetricKind, Ready, Settings, differ
 from .arms_of_users import compare_ready, no_estimate
 
 Specs = Mapping[str, MetricColumns]
@@ -40,7 +54,11 @@ Specs = Mapping[str, MetricColumns]
 class ArmsInCells:
     """The users of every group and variant in `cells` (groups, variants, strata, patterns of what
     is null); `at` has the column of each name. Methods take the cells of both arms of a comparison
-    (2, strata, patterns)."""
+    (2, strata, patterns).
+
+    What it does not leave to its subclasses is that of moments in `usable`, and that of sums in
+    `ranked` and `tested_together`.
+    """
 
     specs: Specs
     covariates: Mapping[str, Sequence[MetricColumns]]
@@ -61,11 +79,12 @@ class ArmsInCells:
         for metric in self.specs:
             found[metric] = own = {}
             for x in self.covariates.get(metric, ()):
-                names = [name.partition("\1")[0] for name in x if name and not name.endswith(_OWN)]
-                own["/".join(names)] = x
+                plain = (one.partition("\1")[0] for one in x if one and not one.endswith(_OWN))
+                own[covariate_name(plain)] = x
         return found
 
-    def counts(self, health: pd.DataFrame | None) -> Floats:
+    @property
+    def counts(self) -> Floats:
         """Users of every variant, in each group and over all of them."""
         raise NotImplementedError
 
@@ -455,7 +474,8 @@ class SummedArms(ArmsInCells):
         )
         return {metric: own | weight for metric, own in super().tested().items()}
 
-    def counts(self, health: pd.DataFrame | None) -> Floats:
+    @property
+    def counts(self) -> Floats:
         known = self.identified or len(self.n) == 1
         over_all = self.n.sum(axis=0) if known else np.full(self.n.shape[1], np.nan)
         return np.vstack([self.n, over_all])
@@ -479,16 +499,13 @@ class SummedArms(ArmsInCells):
         every = self.count(null | ~null, cells)
         dropped = both(int, tuple(self.count(null, cells).sum(axis=1)))
         unequal = ("unequal_missing",) if differ(unknown, every, self.stratified) else ()
-        num, den = self.named[name]
-        bounds = defined_bounds(num) if den in (None, f"{num}__n") else None
         return Ready(
             name,
             units,
             dropped,
             of.remarks + unequal,
+            MetricKind.of(self.named[name]),
             of.n_missing,
-            pair=None if den is None else (num, den),
-            bounds=bounds,
         )
 
     def sums_of(
@@ -511,23 +528,22 @@ class SummedArms(ArmsInCells):
         return self.users.known(cells.reshape(-1, cells.shape[2]), columns, constants), third
 
 
-def labels_in_memory(
+def rows_and_differences(
     given: Any,
     head: pd.DataFrame,
     variant_col: str,
     by_cols: list[str],
-    times: tuple[str | None, list[str], str | None],
+    times: TimeColumns,
     health: pd.DataFrame | None,
 ) -> tuple[ExperimentRows | None, list[Difference]]:
-    """The rows of users in parts by their variants, strata and times, if there are any: these are
-    few columns, and what is tested about them needs them together."""
-    time_col, strata, covariate_time_col = times
-    names = [*strata, *filter(None, [time_col, covariate_time_col])]
+    """The rows of users in parts by their variants, strata and times, if there are any, and what
+    these say against their variants: they are few columns, and the tests need them together."""
+    names = [*times.strata, *filter(None, [times.assigned, times.measured])]
     names += [name for name in head.columns if looks_like_date(head[name])]
     names += key_of_health(health)
     if not names:
         return None, []
     used = {*names, variant_col, *by_cols}
     data = needed_frame(given, "data", lambda head: [one for one in head.columns if one in used])
-    rows = read_experiment_rows(data, variant_col, by_cols, None, strata, (), [*data.columns])
-    return in_time(data, rows, [variant_col, *by_cols], *times)
+    rows = read_experiment_rows(data, variant_col, by_cols, None, times.strata, (), [*data.columns])
+    return differences_in_time(data, rows, [variant_col, *by_cols], times)

@@ -17,7 +17,7 @@ from ...judge.cautions import TINY
 from ...judge.choices import Row
 from ...judge.effects.means import MeanEffect
 from ...judge.effects.units import Farthest
-from ...judge.per_user_columns import Codes, Floats, MetricColumns, exact_sums
+from ...judge.per_user_columns import Codes, Floats, MetricColumns, exact_sums, mean_of
 from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import MEAN_ROUNDING, Effect, effect
@@ -87,9 +87,8 @@ SKEWED_SAMPLES = 0.2
 
 
 def measured_means(specs: Mapping[str, MetricColumns]) -> dict[str, str]:
-    """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m
-    over lists."""
-    return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
+    """Name → the column whose mean it is, or ""."""
+    return {name: mean_of(columns) for name, columns in specs.items()}
 
 
 def no_share(metric: str) -> DataError:
@@ -133,7 +132,7 @@ def first_row(ready: Ready, settings: Settings) -> Row:
         "n_covariate_missing": ready.n_covariate_missing,
         "remarks": "",
     }
-    return but(row, *ready.warnings)
+    return but(row, *ready.remarks)
 
 
 def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
@@ -329,7 +328,7 @@ def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) 
     both_var = found.arms[0].var + found.arms[1].var
     if both_var > 0:
         n = min(n, 2 + 1 / sum(float((one.var / both_var) ** 2 / one.df) for one in found.arms))
-    top, out, distinct = top_units(far.rows, far.values, k, far.units)
+    top, out, distinct = top_units(far.rows, far.values, k, far.n_equal)
     (whole, rest), (var, rest_var) = _less_top(found, top, out)
     moved = rest - whole
     if np.isnan(moved):

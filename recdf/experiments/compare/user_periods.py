@@ -39,7 +39,7 @@ from ...stats.arms import Sample
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test
 from ..decide.balance import p_of_shares
 from ..join.roll_up import Times, comparable_times, read_exposure
-from ..samples import MetricRows
+from ..samples import MetricKind, MetricRows
 
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]
 UserValue = Literal["sum", "mean"]
@@ -360,13 +360,14 @@ class PeriodMetric(NamedTuple):
         none and must."""
         one = self.of_rows
         if one.sample.den is not None:
-            return MetricRows(one.name, Sample(num, other), {}, pair=one.pair)
+            return MetricRows(one.name, Sample(num, other), {}, kind=one.kind._replace(bounds=None))
         n = n_rows if other is None else other
         null = (n == 0) & ((n_rows > 0) | (not self.absent))
         mean = self.value == "mean"
         sample = Sample(num / np.maximum(n, 1) if mean else num)
         defined, nulls = (~null, null) if null.any() else (None, None)
-        return MetricRows(one.name, sample, {}, defined, nulls, bounds=one.bounds if mean else None)
+        kind = MetricKind(bounds=one.kind.bounds if mean else None)
+        return MetricRows(one.name, sample, {}, defined, nulls, kind=kind)
 
 
 def each_period(

@@ -57,9 +57,11 @@ from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import NewIntervals, directions, read_together
 from ..decide.balance import (
     Difference,
+    TimeColumns,
     balance_of,
-    in_time,
+    differences_in_time,
     looks_like_date,
+    n_in_both,
     segments_moved,
     users_in_both,
 )
@@ -76,7 +78,7 @@ from ..decide.sample_ratio import (
 from ..samples import Settings, covariate_specs, read_metrics, subset, which_tests
 from .arms_of_users import UsersInRows
 from .summed_clusters import clusters_in_parts
-from .summed_users import ArmsInCells, Specs, SummedArms, labels_in_memory
+from .summed_users import ArmsInCells, Specs, SummedArms, rows_and_differences
 from .two_sample import VARIANT_RESULT_COLUMNS, but, measured_means, no_share
 
 
@@ -503,7 +505,7 @@ def compare_variants(
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     past = covariate_specs(covariates, specs, data)
-    times = time_col, as_columns(strata), covariate_time_col
+    times = TimeColumns(time_col, as_columns(strata), covariate_time_col)
     more = control, expected, health, settings, better, "data", covariate_time_col is not None
     clusters = as_columns(cluster)
     if parts is not None:
@@ -511,14 +513,14 @@ def compare_variants(
             if clusters:
                 of_clusters = parts, specs, past, variant_col, by_cols, user_col, clusters
                 users, late = _clusters_of_parts(*of_clusters, times, health, nan, weight_col)
-                return compare_users(users, data, *more, late, progress)
-            labels, late = labels_in_memory(given, data, variant_col, by_cols, times, health)
-            of_parts = parts, specs, past, variant_col, by_cols, user_col, times[1], labels, nan
+                return compare_users(users, n_in_both(data), *more, late, progress)
+            labels, late = rows_and_differences(given, data, variant_col, by_cols, times, health)
+            of_parts = parts, specs, past, variant_col, by_cols, user_col, times.strata, labels, nan
             sums = SummedArms.of(*of_parts, weight_col, control)
             with suppress(FarNeeded):
-                return compare_users(sums, data, *more, late)
+                return compare_users(sums, n_in_both(data), *more, late)
             sums = SummedArms.of(*of_parts, weight_col, control, sums)
-            return compare_users(sums, data, *more, late)
+            return compare_users(sums, n_in_both(data), *more, late)
         except RowsNeeded:
             few = parts.sample.to_pandas() if parts.some is None else parts.some
             of_few = metrics, covariates, variant_col, named, health, few
@@ -530,12 +532,16 @@ def compare_variants(
         ):
             raise no_share(metric.name)
     numbers = [weight_col, *(name for pair in specs.values() for name in pair)]
-    rows = read_experiment_rows(data, variant_col, by_cols, user_col, times[1], clusters, numbers)
-    rows, late = in_time(data, rows, [variant_col, *by_cols], *times)
+    rows = read_experiment_rows(
+        data, variant_col, by_cols, user_col, times.strata, clusters, numbers
+    )
+    rows, late = differences_in_time(data, rows, [variant_col, *by_cols], times)
     weights = (
         {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
     )
-    return compare_users(UsersInRows(columns, weights, rows), data, *more, late, progress)
+    return compare_users(
+        UsersInRows(columns, weights, rows), n_in_both(data), *more, late, progress
+    )
 
 
 def _clusters_of_parts(
@@ -546,7 +552,7 @@ def _clusters_of_parts(
     by_cols: list[str],
     user_col: Columns | None,
     clusters: list[str],
-    times: tuple[str | None, list[str], str | None],
+    times: TimeColumns,
     health: pd.DataFrame | None,
     nan: RaiseOrDrop,
     weight: str | None,
@@ -555,9 +561,11 @@ def _clusters_of_parts(
     if health is not None:  # whose users are looked for one by one
         raise RowsNeeded
     head = parts.head
-    labels = list(dict.fromkeys([variant_col, *by_cols, *times[1]]))
+    labels = list(dict.fromkeys([variant_col, *by_cols, *times.strata]))
     dates = [name for name in head.columns if looks_like_date(head[name])]
-    keys = list(dict.fromkeys([*labels, *clusters, *dates, *filter(None, times[::2])]))
+    keys = list(
+        dict.fromkeys([*labels, *clusters, *dates, *filter(None, [times.assigned, times.measured])])
+    )
     users = as_columns(user_col) or ["user_id"] * ("user_id" in head.columns)
     ids = [name for name in users if name not in keys]
     try:
@@ -566,10 +574,12 @@ def _clusters_of_parts(
         for name in ids:  # of another kind than ids have
             known_ids(parts.sample.select([name]).to_pandas(), "data", name)
         own = users if {*users} <= {*keys} else None
-        rows = read_experiment_rows(data, variant_col, by_cols, own, times[1], clusters)
+        rows = read_experiment_rows(data, variant_col, by_cols, own, times.strata, clusters)
         if rows.randomised is not rows.clusters or data[dates].isna().any(axis=None):
             raise RowsNeeded
-        rows, late = in_time(data, replace(rows, size=size), [variant_col, *by_cols], *times)
+        rows, late = differences_in_time(
+            data, replace(rows, size=size), [variant_col, *by_cols], times
+        )
     except RecdfError:  # the rows tell more of what is wrong
         raise RowsNeeded from None
     return UsersInRows(metrics, weights, rows), late
@@ -577,7 +587,7 @@ def _clusters_of_parts(
 
 def compare_users(
     users: ArmsInCells | UsersInRows,
-    head: Any,
+    left_out: int,
     control: OneLabel,
     expected: PlannedShares | None,
     health: pd.DataFrame | None,
@@ -591,19 +601,20 @@ def compare_users(
     intervals: NewIntervals | None = None,
 ) -> pd.DataFrame:
     """The table of users, who may not be in memory; raises `RowsNeeded` where their sums do not
-    suffice. `late` is what times and strata say against their variants; `test` and `intervals` are
-    those of `decide`, where they are others than those of means."""
+    suffice. `left_out` counts the users who were in both arms, and are in none of them. `late` is
+    what times and strata say against their variants; `test` and `intervals` are those of `decide`,
+    where they are others than those of means."""
     arms = Arms.of(users.groups, users.variants, control, role)
     rows = users.rows
 
     def count(within: bool) -> CountedUnits:
         if within and rows is not None:
             return count_rows(rows, True)
-        return without_strata(users.counts(health))
+        return without_strata(users.counts)
 
     ratio = check_sample_ratio(expected, health, arms, count, rows)
     found, balance = balance_of(users, arms.pairs)
-    found += [*late, *users_in_both(head, health, users.n, arms)]
+    found += [*late, *users_in_both(left_out, health, users.n, arms)]
 
     given = arms, test or users.compare, ratio, better, settings, found, balance, intervals
     return decide(*given, covariates_timed=timed, progress=progress)

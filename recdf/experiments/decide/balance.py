@@ -27,7 +27,7 @@ from ...stats.numbers import normal_quantile, undefined_is_nan
 from ...stats.resampling import SYMMETRIC, Split, splits_p, turn_of_split
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
-from ..samples import Ready, grouped, not_used, without_gaps
+from ..samples import Ready, grouped, why_left_out, without_gaps
 from .sample_ratio import Arms, SampleRatio
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table
@@ -89,7 +89,7 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
     their clusters, within strata if there are any."""
     p = np.full(len(covariates), np.nan)
     size = None if rows.size is None else both.take(rows.size)
-    used = [i for i, one in enumerate(covariates) if not not_used(one, both, rows)]
+    used = [i for i, one in enumerate(covariates) if not why_left_out(one, both, rows)]
     if not used or min(both.n) < 2:
         return p
     first, *others = (without_gaps(covariates[i], size) for i in used)
@@ -244,19 +244,22 @@ def shares_change(
     return found
 
 
+def n_in_both(data: pd.DataFrame) -> int:
+    """How many users in both arms `join_experiment` left out, as far as its frame tells."""
+    joined = data.attrs.get("recdf_experiment", {})
+    return joined.get("n_multi_variant", 0) if isinstance(joined, Mapping) else 0
+
+
 def users_in_both(
-    left_out: pd.DataFrame | int, health: pd.DataFrame | None, n: Floats, arms: Arms
+    left_out: int, health: pd.DataFrame | None, n: Floats, arms: Arms
 ) -> list[Difference]:
     """The pairs of which users in both arms were left out, so that one arm lost more of its own.
 
     m users who are left out are m/(n_v + m) of an arm of n_v. Those who came twice are more active,
     so that the arms differ by about the difference of these shares, in standard deviations; it is
-    named where it is half of a standard error. A joined frame, or a health table, says how many
-    were `left_out` of the `n` units by group and variant.
+    named where it is half of a standard error. A health table may know more who were `left_out`
+    than a joined frame does. `n` are the units by group and variant.
     """
-    if isinstance(left_out, pd.DataFrame):
-        joined = left_out.attrs.get("recdf_experiment", {})
-        left_out = joined.get("n_multi_variant", 0) if isinstance(joined, Mapping) else 0
     if health is not None and "n_multi_variant" in health.columns:
         left_out = max(left_out, int(health.groupby("variant")["n_multi_variant"].sum().max()))
     if not left_out:
@@ -282,18 +285,23 @@ def movable_strata(
     return None if any(_refines(one, codes, rows) for one in times) else codes
 
 
-def in_time(
-    data: pd.DataFrame,
-    rows: ExperimentRows,
-    labels: list[str],
-    time_col: str | None,
-    strata: list[str],
-    covariate_time_col: str | None,
+class TimeColumns(NamedTuple):
+    """The columns of the time of the assignment and of the strata, and of the time in which the
+    covariates were measured."""
+
+    assigned: str | None
+    strata: list[str]
+    measured: str | None
+
+
+def differences_in_time(
+    data: pd.DataFrame, rows: ExperimentRows, labels: list[str], times: TimeColumns
 ) -> tuple[ExperimentRows, list[Difference]]:
     """The rows with their strata that a treatment may move, and what times and strata say against
     their variants: covariates that were measured after the assignment, and shares that change."""
+    time_col, strata, name = times
     found = shares_change(data, time_col, strata, labels, rows)
-    if (name := covariate_time_col) is not None:
+    if name is not None:
         if time_col is None:
             raise OptionError(
                 f"⟦covariate_time_col={name!r}⟧ needs ⟦+time_col=⟧, the time of the assignment or "
@@ -327,13 +335,13 @@ def strata_moved(ready: Ready, rows: ExperimentRows) -> str:
     whole = units.whole
     form = quantity(whole.strata.mean, whole.metric).form
     var = (whole.record.squares(np.tile(form, (2, 1))) / (n - 1) / n).sum()
-    if ready.kept is None:  # a row for each user who has a value, in the order of the cells
+    if ready.rows is None:  # a row for each user who has a value, in the order of the cells
         users = units.record.n.astype(np.int64)
         arm, stratum = np.divmod(np.arange(len(users)).repeat(users), units.n_strata)
         both = ArmRows(None, arm)
         worth = quantity(units.record.mean, units.metric).value
     else:
-        both, sample = ready.kept
+        both, sample = ready.rows
         stratum = both.take(rows.movable)
         n_strata = int(rows.movable.max(initial=0)) + 1
         cell = both.arm * n_strata + stratum

@@ -168,9 +168,11 @@ def aa_test(
         for metric in plain:
             values = metric.known
             spec = {metric.name: specs[metric.name]}
-            shares_of_users = metric.pair is None and is_binary(values)
+            shares_of_users = metric.sample.den is None and is_binary(values)
             tried = {np.nan if cap is None else cap.get(metric.name, np.nan): metric}
-            for one in CAPS if cap is None and metric.pair is None and not shares_of_users else ():
+            for one in (
+                CAPS if cap is None and metric.sample.den is None and not shares_of_users else ()
+            ):
                 (capped,) = read_metrics(per_user, spec, {}, nan, "per_user", {metric.name: one})
                 if capped.cap < values.max(initial=-np.inf):
                     tried[one] = capped

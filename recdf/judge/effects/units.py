@@ -122,11 +122,11 @@ class Cubes(NamedTuple):
 
 class FarRows(NamedTuple):
     """The rows of units that are known by their aggregates are the farthest ones, each of which
-    stands for so many equal `units`. All others of a cell have |form·x + constant| below its
+    stands for `n_equal` units. All others of a cell have |form·x + constant| below its
     `bound`, which is 0 where there are none. `empty` units of each arm have the denominator 0, and
     `cubes` are the third moments of all."""
 
-    units: Floats
+    n_equal: Floats
     bound: Floats
     form: Floats
     constant: Floats
@@ -155,7 +155,7 @@ class Units:
     regressed: bool = False
     counted: tuple[int, int] | None = None
     known: UnitsRecord | None = None
-    kept: FarRows | None = None
+    far: FarRows | None = None
     spreads: Floats | None = None
 
     @classmethod
@@ -244,7 +244,7 @@ class Units:
                 clustered=self.clustered,
                 counted=self.counted,
                 known=record,
-                kept=self.kept,
+                far=self.far,
             )
         n = int(self.cluster.max(initial=-1)) + 1
         arm = np.zeros(n, np.int64)
@@ -281,7 +281,7 @@ class Units:
         return of(self.metric)._replace(covariates=tuple(map(of, self.covariates)))
 
     def need_rows(self) -> None:
-        if self.kept is not None:
+        if self.far is not None:
             raise RowsNeeded
 
     @cached_property
@@ -289,15 +289,15 @@ class Units:
         """Units of each arm whose denominator is 0."""
         if self.metric.den is None:
             return np.zeros(2)
-        if self.kept is not None:
-            return self.kept.empty
+        if self.far is not None:
+            return self.far.empty
         if self.moments is not None:
             return self.moments.zeros[:, self.metric.den]
         whole = self.whole
         return np.bincount(whole.arm[whole.columns[1] == 0], minlength=2).astype(np.float64)
 
     @property
-    def counts(self) -> bool:
+    def has_denominators(self) -> bool:
         """Whether each arm has a denominator above 0 in every stratum that counts."""
         if self.metric.den is None:
             return True
@@ -325,12 +325,13 @@ def _all_equal(values: Floats) -> bool:
 
 
 class Farthest(NamedTuple):
-    """Some units among which are the farthest from the mean, their distances, and the largest."""
+    """Some units among which are the farthest from the mean, their distances, the largest, and how
+    many units each row stands for, if more than one."""
 
     rows: Codes
     values: Floats
     largest: float
-    units: Floats | None = None
+    n_equal: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -404,7 +405,7 @@ class UnitValues:
     def farthest(self, k: int) -> Farthest:
         """Units among which are the k that are farthest from the mean of all."""
         values = self.at() - self.centre
-        known = self.units.kept
+        known = self.units.far
         far = np.abs(values)
         # In k blocks there are at least k units as far as the nearest of their farthest.
         ends = np.maximum.reduceat(far, np.arange(0, len(far), _NEAR)) if len(far) else far
@@ -413,15 +414,15 @@ class UnitValues:
         found = Farthest(rows, values[rows], float(far.max(initial=0.0)))
         if known is None:
             return found
-        units = known.units[found.rows]
+        n_equal = known.n_equal[found.rows]
         if known.bound.any():
-            sizes = np.repeat(np.abs(found.values), np.minimum(units, k).astype(np.int64))
+            sizes = np.repeat(np.abs(found.values), np.minimum(n_equal, k).astype(np.int64))
             sizes.sort()
             left_out = self.shares * (known.bound + self.apart(known.form, known.constant))
             # Units that are left out and as far as the k-th would share its place.
             if len(sizes) < k or sizes[-k] <= left_out[known.bound > 0].max() * (1 + _ROUNDED):
                 raise FarNeeded
-        return found._replace(units=units)
+        return found._replace(n_equal=n_equal)
 
     @cached_property
     def centres(self) -> Floats:
