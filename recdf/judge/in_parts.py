@@ -483,24 +483,25 @@ class SummedUsers:
     def units(
         self,
         metric: int,
-        pair: Codes,
+        arms: Codes,
         covariates: tuple[Linear, ...],
         constants: Floats,
         stratified: bool,
     ) -> Units:
-        """Both arms of a metric, whose strata are the cells of `pair` (2, strata, parts).
+        """Both arms of a metric, whose strata are the cells of `arms` (2, strata, parts).
 
         `constants` (parts, columns) has what takes the place of nulls, and further columns of zeros
         and ones.
         """
-        of_pair = metric, *self.variants_of(pair)
-        form, far, cubes = self.of_pairs.get(of_pair, self.of_metrics[metric])
-        n_strata = pair.shape[1]
-        cells = pair.reshape(2 * n_strata, -1)
-        record = self.known(cells, form.columns, constants)
-        if min(record.n) < 2:
+        n = self.record.n[arms].sum(axis=2)
+        if n.min() < 2:
             raise RowsNeeded
-        n = record.n.reshape(2, -1).sum(axis=1).astype(np.int64).tolist()
+        of_pair = metric, *self.variants_of(arms)
+        form, far, cubes = self.of_pairs.get(of_pair, self.of_metrics[metric])
+        n_strata = arms.shape[1]
+        cells = arms.reshape(2 * n_strata, -1)
+        record = self.known(cells, form.columns, constants)
+        control, treatment = n.sum(axis=1).astype(np.int64).tolist()
         place = np.full(len(self.record.n), -1)
         part = np.zeros(len(self.record.n), np.int64)
         place[cells] = np.arange(len(cells))[:, None]
@@ -512,7 +513,7 @@ class SummedUsers:
         den = form.metric.den
         empty = np.zeros(2)
         if den is not None:
-            empty = self.empty[pair, form.columns[den]].sum(axis=(1, 2))
+            empty = self.empty[arms, form.columns[den]].sum(axis=(1, 2))
         bound = np.minimum(far.bound[cells], far.largest_left_out)
         first = [self.keys[i] for i in cells.max(axis=1)]
         of_first = [form.of_cells[key] for key in first if key in form.of_cells]  # all, or none
@@ -534,7 +535,7 @@ class SummedUsers:
             covariates,
             stratum=stratum if stratified else None,
             n_strata=n_strata,
-            counted=(n[0], n[1]),
+            counted=(control, treatment),
             known=record,
             far=FarRows(far.count[mine], bound.max(axis=1), forms, form_constants, empty, cubes),
         )

@@ -522,6 +522,14 @@ def test_more_nulls_in_one_arm_are_named(parts, no_rows, tmp_path):
     assert found["remarks"].str.contains("unequal_missing").tolist() == [True, False, False, False]
 
 
+@pytest.mark.parametrize("arms", ["A", "B", "BC"])
+def test_an_arm_whose_users_all_lack_the_metric_is_compared_in_rows(arms, parts):
+    users = some_users((0.4, 0.3, 0.3))
+    users.loc[users["variant"].isin([*arms]), "revenue"] = np.nan
+    found = same(users, users, ["revenue", "hit"], nan="drop")
+    assert found["diff"].isna().tolist() == [True, "A" in arms or "C" in arms, False, False]
+
+
 @pytest.mark.long
 def test_nulls_are_left_out_in_strata_that_may_be_moved(parts, no_rows, tmp_path):
     users = with_nulls(some_users(n=MANY))

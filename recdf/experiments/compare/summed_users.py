@@ -4,8 +4,8 @@ whom only moments are known."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,9 +115,9 @@ class ArmsInCells:
     def forms(self, names: Iterable[MetricColumns]) -> tuple[list[int], list[Linear]]:
         """The columns of some metrics, and the metrics by their places among these."""
         of = list(names)
-        used = list(dict.fromkeys(one for pair in of for one in pair if one is not None))
+        used = list(dict.fromkeys(name for one in of for name in one if name is not None))
         places = {name: i for i, name in enumerate(used)}
-        return [self.at[name] for name in used], [linear(pair, places) for pair in of]
+        return [self.at[name] for name in used], [linear(one, places) for one in of]
 
     def compare(
         self, group: int, pair: tuple[int, int], settings: Settings, surplus: Surplus
@@ -144,9 +144,10 @@ class ArmsInCells:
         return np.array([*p.values()])
 
 
-def linear(pair: MetricColumns, at: Mapping[str, int]) -> Linear:
+def linear(columns: MetricColumns, at: Mapping[str, int]) -> Linear:
     """A metric by the places of its columns."""
-    return Linear(at[pair[0]], None if pair[1] is None else at[pair[1]])
+    num, den = columns
+    return Linear(at[num], None if den is None else at[den])
 
 
 # Ends of the names of products with the weight. Where it is 0, a numerator becomes null and a
@@ -205,7 +206,7 @@ def weighed(
     if any("\1" in name for name in [weight, *parts.head.columns]):
         raise RowsNeeded
     every = [*own.values(), *itertools.chain.from_iterable(past.values())]
-    made = list(dict.fromkeys(name for pair in every for name in pair if name != weight and name))
+    made = list(dict.fromkeys(name for one in every for name in one if name != weight and name))
 
     def run(function: OfBatches, columns: list[str]) -> list[Any]:
         products = [name for name in columns if name in made]
@@ -214,6 +215,23 @@ def weighed(
 
     sample = Weighing(iter, made, weight).of(parts.sample)
     return replace(parts, sample=sample, run=run, spans=lambda _: None), own, past
+
+
+def _key_in_parts(
+    parts: UserParts, user_col: Columns | None, variant_col: str, used: Collection[str | None]
+) -> str | None:
+    """The key of the users, if they have one; `RowsNeeded` where other columns may be the units
+    that were assigned."""
+    frame = parts.sample.to_pandas() if parts.some is None else parts.some
+    named = as_columns(user_col)
+    keys = named or [name for name in ["user_id"] if name in parts.head.columns]
+    arm = group_codes(frame, "data", [variant_col])[0]
+    guessed = named not in ([], ["user_id"]) and "user_id" in frame.columns
+    others = [frame[name] for name in frame.columns if name not in {*used, "user_id"}]
+    guessed |= named != ["user_id"] and any(may_be_unit(one, arm) for one in others)
+    if guessed or len(keys) > 1:
+        raise RowsNeeded
+    return keys[0] if keys else None
 
 
 class InCells(NamedTuple):
@@ -247,7 +265,7 @@ class SummedArms(ArmsInCells):
     kinds: Codes
     named: Specs
     weight: str | None
-    spreads: Mapping[tuple[int, ...], Floats]
+    spreads: Mapping[tuple[int, ...], Floats] = field(default_factory=dict)
 
     @property
     def n(self) -> Floats:
@@ -257,6 +275,10 @@ class SummedArms(ArmsInCells):
         """The patterns of users without a value."""
         return np.logical_or.reduce([self.kinds >> self.at[x] & 1 == 1 for x in covariate if x])
 
+    def nothing_to_count(self, metric: int) -> Mask:
+        """The patterns in which a null numerator stands beside a denominator of 0."""
+        return self.kinds >> (len(self.at) + metric) & 1 == 1
+
     def count(self, patterns: Mask, cells: Codes) -> Floats:
         """The users of some patterns in each stratum of both arms (2, strata)."""
         return np.asarray(self.users.record.n[cells[..., patterns]].sum(axis=2))
@@ -264,8 +286,8 @@ class SummedArms(ArmsInCells):
     def usable(
         self, tested: Sequence[MetricColumns], cells: Codes, patterns: Any = True
     ) -> list[MetricColumns]:
-        """Those that are not missing more often in one arm, among the users of some patterns;
-        `RowsNeeded` where the denominators of one are all 0 in an arm."""
+        """Those that are not missing more often in one arm, among the users of some patterns (True
+        for all); `RowsNeeded` where the denominators of one are all 0 in an arm."""
         every = np.ones(len(self.kinds), bool) & patterns
         of = self.count(every, cells)
         for x in tested:
@@ -282,8 +304,8 @@ class SummedArms(ArmsInCells):
         self, columns: list[int], cells: Codes, named: Sequence[MetricColumns], patterns: Any = True
     ) -> Floats:
         """What takes the place of what is missing of covariates, which is the mean of the users of
-        some patterns in both arms (patterns, columns); `RowsNeeded` where two metrics share a
-        column and not its gaps."""
+        some patterns (True for all) in both arms (patterns, columns); `RowsNeeded` where two
+        metrics share a column and not its gaps."""
         every = np.ones(len(self.kinds), bool) & patterns
         found = np.full((len(self.kinds), len(columns)), np.nan)
         gaps = dict[int, Mask]()
@@ -320,75 +342,69 @@ class SummedArms(ArmsInCells):
         comparisons with the `control`.
         """
         named = specs
+        labels = [*by_cols, *strata, variant_col]
         beside = [*filter(None, [weight])]
-        used = {variant_col, *by_cols, *strata, *beside}
-        used |= {name for pair in specs.values() for name in pair if name}
-        frame = parts.sample.to_pandas() if parts.some is None else parts.some
-        if weight in {variant_col, *by_cols, *strata}:
+        used = {*labels, *beside, *(name for one in specs.values() for name in one)}
+        key = _key_in_parts(parts, user_col, variant_col, used)
+        if weight in labels:
             raise RowsNeeded
         if weight is not None:
             parts, specs, covariates = weighed(parts, specs, covariates, weight)
-        pairs: list[MetricColumns] = [(name, None) for name in beside]
-        pairs += [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
-        columns = list(dict.fromkeys(name for pair in pairs for name in pair if name is not None))
+        every = [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
+        summed = itertools.chain(beside, *every)
+        columns = list(dict.fromkeys(name for name in summed if name is not None))
         at = {name: i for i, name in enumerate(columns)}
-        if explicit := as_columns(user_col):
-            keys = explicit
-        else:
-            keys = [name for name in ["user_id"] if name in parts.head.columns]
-        arm = group_codes(frame, "data", [variant_col])[0]
-        # Ids beside the key that may be the units that were assigned need the rows.
-        guessed = explicit not in ([], ["user_id"]) and "user_id" in frame.columns
-        others = [frame[name] for name in frame.columns if name not in {*used, "user_id"}]
-        guessed |= explicit != ["user_id"] and any(may_be_unit(one, arm) for one in others)
-        if guessed or len(keys) > 1:
-            raise RowsNeeded
         forms = [
-            (linear(pair, at), tuple(linear(x, at) for x in covariates.get(name, ())))
-            for name, pair in specs.items()
+            (linear(one, at), tuple(linear(x, at) for x in covariates.get(name, ())))
+            for name, one in specs.items()
         ]
-        label_cols = [*by_cols, *strata, variant_col]
-        key = keys[0] if keys else None
         cell_forms = {} if before is None else before.cell_forms(control)
-        users = SummedUsers.of(parts, forms, columns, label_cols, key, beside, cell_forms)
+        users = SummedUsers.of(parts, forms, columns, labels, key, beside, cell_forms)
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
         stratum, levels = group_codes(users.labels, "data", strata)
         kinds, kind = np.unique([one for one, *_ in users.keys], return_inverse=True)
         cells = np.full((len(groups), len(variants), len(levels), len(kinds)), NO_USERS)
         cells[group, variant, stratum, kind] = np.arange(len(users.keys))
-        lost = False
-        for i, pair in enumerate(specs.values()):
-            null = np.logical_or.reduce([kinds >> at[name] & 1 for name in pair if name])
-            lost |= nan == "raise" and bool((null & ~(kinds >> (len(at) + i) & 1)).any())
-        if lost:
-            raise RowsNeeded
-        if (cells == NO_USERS).all(axis=3).any() or any(
-            users.record.low[at[den]] < 0 for _, den in pairs if den is not None
-        ):
-            raise RowsNeeded
         if rows is not None:
             same = rows.variants.tolist(), rows.groups.to_numpy().tolist()
             if same != (variants[variant_col].tolist(), groups[by_cols].to_numpy().tolist()):
                 raise RowsNeeded
-            rows = replace(rows, users=np.arange(len(rows.variant))) if keys else rows
-        labels_of = groups[by_cols], variants[variant_col]
+            # A key was found to be distinct, so that every row is a user.
+            rows = replace(rows, users=np.arange(len(rows.variant))) if key else rows
         found = cls(
             specs,
             covariates,
             at,
-            *labels_of,
+            groups[by_cols],
+            variants[variant_col],
             cells,
             rows,
-            users,
-            bool(keys),
-            bool(strata),
-            kinds,
-            named,
-            weight,
-            {},
+            users=users,
+            identified=key is not None,
+            stratified=bool(strata),
+            kinds=kinds,
+            named=named,
+            weight=weight,
         )
+        found._leave_errors_to_rows(nan)
         return replace(found, spreads=found.regressions(parts, control))
+
+    def _leave_errors_to_rows(self, nan: RaiseOrDrop) -> None:
+        """Raise `RowsNeeded` where rows are an error, which names them: values that are null, an
+        arm without users in a stratum, and denominators below 0."""
+        lost = [
+            self.missing(one) & ~self.nothing_to_count(i)
+            for i, one in enumerate(self.specs.values())
+        ]
+        of_covariates = itertools.chain.from_iterable(self.covariates.values())
+        dens = [self.at[den] for _, den in (*self.specs.values(), *of_covariates) if den]
+        if (
+            (nan == "raise" and np.any(lost))
+            or (self.cells == NO_USERS).all(axis=3).any()
+            or (self.users.record.low[dens] < 0).any()
+        ):
+            raise RowsNeeded
 
     def each(self, control: OneLabel) -> Iterator[tuple[int, InCells]]:
         """Every metric in both arms of every comparison."""
@@ -483,7 +499,7 @@ class SummedArms(ArmsInCells):
     def ready(self, metric: int, cells: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
         null = self.missing((num, den))
-        empty = self.kinds >> (len(self.at) + metric) & 1 == 1
+        empty = self.nothing_to_count(metric)
         of = self.in_cells(metric, cells)
         share = settings.tests[name] == "proportion"
         odd = share and (den is not None or not self.users.record.only_0_and_1(self.at[num]))
