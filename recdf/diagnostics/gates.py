@@ -359,7 +359,7 @@ def _gate_row(
     labelled = {}
     if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
         of_cheap, _ = _both_sides(runs.table(cheap_column(metric)), lists, worst)
-        means, found = powered_pair(
+        means, _, found = powered_pair(
             [*both[::-1]],
             [*of_cheap[::-1]],
             runs,

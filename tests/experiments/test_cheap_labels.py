@@ -385,6 +385,30 @@ def test_missing_lists_are_said_with_cheap_labels_too():
     )
 
 
+def test_the_estimate_of_lists_of_both_is_the_narrower_one_at_the_confidence_of_the_call():
+    """Here it is that of people at 80 %, and that of both labels at 95 %."""
+    rng = np.random.default_rng(1)
+    users = np.arange(900)
+    truths = {"old": rng.beta(2, 3, 900), "new": rng.beta(2, 2, 900)}
+    frames = [
+        pd.DataFrame({"model": model, "user_id": users, "n_pred": 10, "ndcg@10": truth})
+        for model, truth in truths.items()
+    ]
+    frames += [one.assign(**{"ndcg@10": one["ndcg@10"] ** 1.1}) for one in frames]
+    for frame in frames[1::2]:
+        frame.loc[users % 5 < 2, ["n_pred", "ndcg@10"]] = 0
+    judged = rng.choice(900, 120, replace=False)
+    human = pd.concat([one[one["user_id"].isin(judged)] for one in frames[:2]])
+    cheap = pd.concat(frames[2:])
+    there = [one[one["user_id"] % 5 >= 2] for one in (human, cheap)]
+    for confidence, both in ((0.8, False), (0.95, True)):
+        given = {"baseline": "old", "confidence": confidence}
+        row = rd.compare_models(human, "ndcg@10", cheap=cheap, details=True, **given).iloc[0]
+        alone = rd.experiments.prediction_powered(*there, "ndcg@10", **given).iloc[0]
+        assert (alone["weight"] > 0) == both
+        np.testing.assert_allclose(row["diff_both"], alone["mean"], rtol=1e-9)
+
+
 @pytest.mark.parametrize("judged", [True, False])
 def test_a_list_that_a_model_lacks_under_both_labels_counts_once(judged):
     human, cheap, _ = two_models()

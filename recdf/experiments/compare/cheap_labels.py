@@ -4,7 +4,7 @@ biased judge."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ from ...stats.numbers import normal_quantile
 from ...stats.prediction_powered import Tuning, labelled_units, powered_mean, sampled_mean
 from ...stats.shares import is_binary
 from ...stats.student import t_p_value
-from ...stats.turned import clopper_pearson, typical_units
+from ...stats.turned import Ends, clopper_pearson, typical_units
 from ...tables.cells import beside_columns, estimated, visible
 from ..decide.adjust_pvalues import directions
 from ..samples import MetricBounds, bounds_of, declared_bounds, of_difference, seen_bounds
@@ -456,15 +456,24 @@ def labelled_row(
     }
 
 
+class CheapPair(NamedTuple):
+    """What both labels say of two models: their means, the estimate of the difference (None for too
+    few lists of people), and the columns that a comparison has of it."""
+
+    means: tuple[float, float]
+    ends: Ends | None
+    row: Row
+
+
 def powered_pair(
     pair: Sequence[Floats],
     cheap: Sequence[Floats],
     runs: ModelRows,
     confidence: float,
     bounds: MetricBounds,
-) -> tuple[tuple[float, float], Row]:
-    """Return the means of two models, and all numbers of their difference, from values of cells
-    under both labels.
+) -> CheapPair:
+    """Compare two models by values of cells under both labels. Of the estimates with and without
+    the judge, the one with the narrower interval at this confidence counts.
 
     The mean of the baseline is that of its own weight λ, and the other one is apart from it by the
     difference.
@@ -480,7 +489,7 @@ def powered_pair(
     base = labelled_row(base_y, base_f, judged, bounds, *of_lists)
     found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
     row = {name: found[name] for name in (*CHEAP_COLUMNS, "remarks")}
-    return (base["mean"], base["mean"] + found["mean"]), row | {"estimate": found["ends"]}
+    return CheapPair((base["mean"], base["mean"] + found["mean"]), found["ends"], row)
 
 
 def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[AnyRow]) -> list[str]:

@@ -296,16 +296,18 @@ class UnitSums(NamedTuple):
     """Units' sums D of differences and W of weights.
 
     mean (2), two (2, 2), three (2, 2, 2) : means, and sums of products of two and of three of the
-    distances from them · counts : D above 0, D below 0, Σ D²/W · largest : of abs(D), of abs(D/W)
-    and of abs(W − 1) · far : the smallest and the largest D/W · without_top : the mean without the
-    farthest units, which only rows tell where weights are unequal.
+    distances from them · wins, losses : D above 0, D below 0 · by_weight : Σ D²/W · largest : of
+    abs(D), of abs(D/W) and of abs(W − 1) · far : the smallest and the largest D/W · without_top :
+    the mean without the farthest units, which only rows tell where weights are unequal.
     """
 
     n: Any
     mean: Floats
     two: Floats
     three: Floats
-    counts: Floats
+    wins: int
+    losses: int
+    by_weight: float
     largest: Floats
     far: Floats
     without_top: float = np.nan
@@ -332,14 +334,17 @@ class UnitSums(NamedTuple):
                 top, out, _ = top_units(np.arange(n), around, n_top(n))
                 rest = sums.sum() - out @ sums[top], weights.sum() - out @ weights[top]
                 without = rest[0] / rest[1]
-            counts = np.array([(d > 0).sum(), (d < 0).sum(), np.einsum("n,n->", sums, d)])
+            by_weight = float(np.einsum("n,n->", sums, d))
         largest = np.array([np.abs(one).max(initial=0.0) for one in (sums, d, w - 1)])
-        return cls(n, mean, two, three, counts, largest, _farthest(d), without)
+        wins = int((d > 0).sum())
+        losses = int((d < 0).sum())
+        return cls(n, mean, two, three, wins, losses, by_weight, largest, _farthest(d), without)
 
     @classmethod
     def added(cls, parts: Sequence[UnitSums]) -> UnitSums:
         """Those of all parts, counted from the mean of all, h from that of each part."""
-        ns, means_of, two_of, three_of, counts, largest, far, _ = zip(*parts, strict=True)
+        ns, means_of, two_of, three_of, *counts, largest, far, _ = zip(*parts, strict=True)
+        wins, losses, by_weight = map(sum, counts)
         n = np.array(ns)
         means = np.array(means_of)
         two = np.array(two_of)
@@ -352,7 +357,9 @@ class UnitSums(NamedTuple):
             mean,
             two.sum(axis=0) + np.einsum("p,pa,pb->ab", n, h, h),
             np.sum(three_of, axis=0) + cross + np.einsum("p,pa,pb,pc->abc", n, h, h, h),
-            np.sum(counts, axis=0),
+            wins,
+            losses,
+            by_weight,
             np.max(largest, axis=0),
             _farthest(np.concatenate(far)),
         )
@@ -364,14 +371,14 @@ class UnitSums(NamedTuple):
         `typical` is how many units of the typical weight they are.
         """
         n = self.n
-        weighted = self.largest[2] > 0
+        weighted = self.largest[2] > 0  # a weight is not 1
         without = self.without_top
-        wins, losses, by_weight = self.counts.tolist()
+        wins, losses = self.wins, self.losses
         row: Row = {
             "n_users": n,
-            "wins": int(wins),
-            "ties": n - int(wins + losses),
-            "losses": int(losses),
+            "wins": wins,
+            "ties": n - wins - losses,
+            "losses": losses,
             "skewed_by": 0.0,
             "far_side": 0.0,
             "evenness": np.nan,
@@ -390,7 +397,7 @@ class UnitSums(NamedTuple):
         weights = self.two[1, 1] + n * self.mean[1] ** 2  # Σ W²
         spread = n * var / (n - 1)
         if weighted:
-            spread = (by_weight - ratio**2 * total) / (total - weights / total)
+            spread = (self.by_weight - ratio**2 * total) / (total - weights / total)
         else:  # which units are the farthest is known where all weigh the same
             top, out, _ = top_units(np.arange(len(self.far)), self.far - ratio, n_top(n))
             without = (total * ratio - out @ self.far[top]) / max(n - out.sum(), 1)

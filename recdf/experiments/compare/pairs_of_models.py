@@ -30,7 +30,7 @@ from ...progress import Progress
 from ...stats.resampling import wilcoxon
 from ..samples import DeclaredBounds, MetricBounds, Settings, bounds_of, seen_bounds
 from .by_segment import Segments
-from .cheap_labels import cheap_column, powered_pair
+from .cheap_labels import CheapPair, cheap_column, powered_pair
 from .paired import NUMBERS_OF_BOTH, UnitSums, add_resamples, comparing, cut_off, paired_test
 
 # Differences up to this part of the largest value are ties: they are rounding of equal metrics.
@@ -42,14 +42,24 @@ PAIRS_AT_ONCE = 32
 class PairSums(NamedTuple):
     """What lists say of a metric and a pair.
 
-    counts : lists, those of one model alone (2), lists that each lacks (2), Σ w, Σ w b and Σ w m
-    over them, and these three sums over the lists that both have · units, both : the units of all
-    lists, and of those that both have.
+    only : lists of one model alone (2) · lacking : lists that each model lacks (2) · totals : Σ w,
+    Σ w b and Σ w m, over all lists and over those that both have · units, both : units of the two.
     """
 
-    counts: Floats
+    n_lists: Any
+    only: Any
+    lacking: Any
+    totals: Any
     units: UnitSums
     both: UnitSums
+
+    @classmethod
+    def added(cls, parts: Sequence[PairSums]) -> PairSums:
+        """Those of all parts."""
+        *numbers, units, both = zip(*parts, strict=True)
+        n_lists, only, lacking, totals = (np.sum(one, axis=0) for one in numbers)
+        added = map(UnitSums.added, (units, both))
+        return cls(n_lists, only, lacking, totals, *added)
 
 
 def read_pair(
@@ -71,19 +81,20 @@ def read_pair(
     sums = np.where(np.abs(sums) > limit, sums, 0.0)
     units = both = UnitSums.of(*runs.units_there(sums, divisor))
     there = ~np.isnan(base)
-    lacking = [0, 0]
+    lacking = np.zeros(2, np.int64)
     values = [base, model]
     if has is not None:
         own = has[[*pair]]
-        lacking = [int(np.count_nonzero(there & ~one & other)) for one, other in (own, own[::-1])]
+        lacking = (there & ~own & own[::-1]).sum(axis=1)
         values = [np.where(own.all(axis=0), one, np.nan) for one in values]
         difference = runs.per_list(values[1] - values[0])
         both = UnitSums.of(*runs.units_there(*runs.unit_sums(difference)))
-    counts = [np.count_nonzero(there), *only, *lacking]
+    totals = []
     for both_models in ([base, model], values):
         (of_base, weight), (of_model, _) = map(runs.total, both_models)
-        counts += [weight, of_base, of_model]
-    found = PairSums(np.array(counts, np.float64), units, both)
+        totals.append([weight, of_base, of_model])
+    n_lists = np.count_nonzero(there)
+    found = PairSums(n_lists, np.array(only), lacking, np.array(totals), units, both)
     return found, ([base, model], values, (sums, divisor), tolerance)
 
 
@@ -96,45 +107,46 @@ def row_of_pair(
     settings: Settings,
     repeated: bool,
     unlike: Mapping[str, Any],
-    labels: Sequence[tuple[Any, Row]] = (),
+    cheap: Sequence[CheapPair] = (),
 ) -> Row:
-    """The numbers of a pair, and what the two models do not share. `labels` has the means and the
-    numbers of all lists under cheap labels too, and perhaps of those that both have."""
-    n_lists, *only, base_lacks, model_lacks = map(int, found.counts[:5])
-    means, of_both = (
+    """The numbers of a pair, and what the two models do not share. `cheap` is what cheap labels
+    make of all lists, and perhaps of those that both have."""
+    only = found.only.tolist()
+    lacking = found.lacking.tolist()
+    means, means_both = (
         [total / weight if weight else np.nan for total in two]
-        for weight, *two in found.counts[5:].reshape(2, 3).tolist()
+        for weight, *two in found.totals.tolist()
     )
-    powered: Row = {}
-    if labels:
-        means, powered = labels[0]
-    tested = paired_test(found.units, metric, settings, repeated, powered.pop("estimate", None))
+    ends, powered = None, Row()
+    if cheap:
+        (*means,), ends, powered = cheap[0]
+    tested = paired_test(found.units, metric, settings, repeated, ends)
     row = tested | {
         "metric": metric,
         "baseline": models[pair[0]],
         "model": models[pair[1]],
-        "n_lists": n_lists,
+        "n_lists": int(found.n_lists),
         "n_only_baseline": only[0],
         "n_only_model": only[1],
         "mean_baseline": means[0],
         "mean_model": means[1],
         "reach": np.nan if bounds is None else bounds[1] - bounds[0],
         "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-        "n_lacking_baseline": base_lacks,
-        "n_lacking_model": model_lacks,
+        "n_lacking_baseline": lacking[0],
+        "n_lacking_model": lacking[1],
         **unlike,
         **powered,
-        "powered": bool(powered),
+        "powered": bool(cheap),
     }
-    if base_lacks or model_lacks:
+    if any(lacking):
         n = found.both.n
         estimate = found.both.tested()[1]
-        numbers: list[Any] = [*of_both, np.nan, np.nan]
+        numbers: list[Any] = [*means_both, np.nan, np.nan]
         if n > 1:
             numbers[2:] = estimate.mean, np.sqrt(estimate.var)
-        for of_both, more in labels[1:]:
-            if (ends := more["estimate"]) is not None:
-                numbers = [*of_both, ends.mean, ends.se]
+        for own, ends, _ in cheap[1:]:
+            if ends is not None:
+                numbers = [*own, ends.mean, ends.se]
         row |= zip(NUMBERS_OF_BOTH, [n, *numbers], strict=False)
     # With missing="drop" the models themselves select the lists.
     dropped = "different_lists" * (settings.missing == "drop" and any(only))
@@ -247,27 +259,27 @@ def pairs_in_memory(
 
     for name in names:
         table = runs.table(name)
-        cheap = None
+        cheap_table = None
         if all(cheap_column(name) in frame for frame in frames):
-            cheap = runs.table(cheap_column(name))
-        bounds = bounds_of(name, declared, table, *([] if cheap is None else [cheap]))
+            cheap_table = runs.table(cheap_column(name))
+        bounds = bounds_of(name, declared, table, *([] if cheap_table is None else [cheap_table]))
         for pair in pairs:
-            given = runs, settings.missing, has, cheap is None
-            found, (values, of_both, sums, tolerance) = read_pair(name, table, pair, *given)
-            labels = []  # means and numbers under both kinds of labels: of all, of lists of both
-            if cheap is not None:
-                both = paired_values(cheap_column(name), cheap, pair, *given[:2], False)[:2]
-                known = [~np.isnan([one[i] for one in (table, cheap)]) for i in pair]
+            given = runs, settings.missing, has, cheap_table is None
+            found, (values, values_both, sums, tolerance) = read_pair(name, table, pair, *given)
+            cheap = []  # of all lists, and of those that both have
+            if cheap_table is not None:
+                both = paired_values(cheap_column(name), cheap_table, pair, *given[:2], False)[:2]
+                known = [~np.isnan([one[i] for one in (table, cheap_table)]) for i in pair]
                 # Lists of one model alone are those without a value of one kind.
                 lone = ((one & ~other).any(axis=0).sum() for one, other in (known, known[::-1]))
-                found.counts[1:3] = [*lone]
-                ends = bounds or seen_bounds(table, cheap)
-                labels.append(powered_pair(values, both, runs, settings.confidence, ends))
-                if has is not None and found.counts[3:5].any() and found.both.n > 2:
+                found = found._replace(only=np.array([*lone]))
+                more = runs, settings.confidence, bounds or seen_bounds(table, cheap_table)
+                cheap.append(powered_pair(values, both, *more))
+                if has is not None and found.lacking.any() and found.both.n > 2:
                     shared = has[[*pair]].all(axis=0)
                     both_have = [np.where(shared, one, np.nan) for one in both]
-                    labels.append(powered_pair(of_both, both_have, runs, 0.95, ends))
-            of = bounds, settings, runs.repeated, unlike(name, *pair), labels
+                    cheap.append(powered_pair(values_both, both_have, *more))
+            of = bounds, settings, runs.repeated, unlike(name, *pair), cheap
             row = row_of_pair(name, runs.models, pair, found, *of)
             if test == "wilcoxon" and row["se"] > 0:
                 d, by = runs.units_there(*sums)
@@ -478,8 +490,7 @@ class PairsInBuckets:
         for name in names:
             bounds = bounds_of(name, declared, np.array([one.seen[name] for one in parts]))
             for pair in pairs:
-                counts, units, both = zip(*(one.sums[name, *pair] for one in parts), strict=True)
-                found = PairSums(np.sum(counts, axis=0), *map(UnitSums.added, (units, both)))
+                found = PairSums.added([one.sums[name, *pair] for one in parts])
                 more = unlike(name, *pair)
                 rows.append(
                     row_of_pair(name, self.models, pair, found, bounds, settings, repeated, more)
