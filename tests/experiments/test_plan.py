@@ -318,6 +318,24 @@ def test_a_planned_comparison_is_shown_as_often_as_planned():
 
 
 @pytest.mark.long
+def test_a_planned_effect_of_small_spread_is_found_as_often_as_planned():
+    draw = np.random.default_rng(9)
+    users = pd.DataFrame({"ndcg@10": draw.normal(0.5, 0.02, 20_000)})
+    plan = EX.plan_experiment(users, "ndcg@10", rel_effect=0.02).iloc[0]
+    n, runs = int(plan["n_control"]), 300
+    assert TTestIndPower().solve_power(0.01 / 0.02, None, 0.05, 0.8) < n / 2
+    found, seen = 0, []
+    for _ in range(runs):
+        values = draw.normal(0.5, 0.02, 2 * n) + np.tile([0, 0.01], n)
+        frame = pd.DataFrame({"variant": ["A", "B"] * n, "ndcg@10": values})
+        row = rd.compare_variants(frame, "ndcg@10", control="A", details=True).iloc[0]
+        found += row["effect"] == "better"
+        seen.append(row["mde"])
+    assert stats.binomtest(int(found), runs, 0.8).pvalue > 0.005
+    assert np.mean(seen) == pytest.approx(0.01, rel=0.05)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("metric", "draw_values", "margin"),
     [

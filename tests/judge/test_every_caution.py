@@ -182,7 +182,9 @@ def of_moments(code):
         return EXPERIMENTS.compare_variants_from_moments(lost, control="A", details=True)
     data, metrics, options = frame_of_variants(code)
     nan = {"nan": options["nan"]} if "nan" in options else {}
-    options = {name: value for name, value in options.items() if name != "nan"}
+    if "strata" in options:  # of arms as wholes
+        data = data[data["week"] == 1]
+    options = {name: value for name, value in options.items() if name not in ("nan", "strata")}
     moments = EXPERIMENTS.variant_moments(data, metrics, **nan)
     return EXPERIMENTS.compare_variants_from_moments(moments, **options, details=True)
 
@@ -542,12 +544,12 @@ FUNCTIONS = {
     "compare_variants_from_moments": (
         of_moments,
         "sample_ratio huge_values unequal_missing users_in_both surplus exposure_differs tiny "
-        "too_few_users constant_arm zero_variance skewed sequential_refused ratio_not_checked "
-        + SUMS,
+        "too_few_users constant_arm zero_variance skewed unseen_units sequential_refused "
+        "ratio_not_checked " + SUMS,
         {
             **NOT_MODELS,
             "shares_change": "moments have no dates",
-            f"{WORTH} strata_differ unseen_units": "moments are of arms as wholes, without strata",
+            f"{WORTH} strata_differ": "moments are of arms as wholes, without strata",
             PREPERIOD: "moments take no covariates",
             f"{DENOMINATORS} denominator_differs": "moments are of means, and ratios are refused",
             "repeated_units": "variant_moments refuses rows that repeat a user",
@@ -563,7 +565,8 @@ FUNCTIONS = {
         f"ratio_not_checked {STEPS}",
         {
             **NOT_MODELS,
-            f"{WORTH} strata_differ unseen_units": "quantiles take no strata",
+            f"{WORTH} strata_differ": "quantiles take no strata",
+            "unseen_units": "a user more moves a quantile by a place",
             PREPERIOD: "quantiles take no covariates",
             f"{DENOMINATORS} denominator_differs": "quantiles are of columns, and not of ratios",
             "skewed sequential_refused few_units": "order statistics have no tails",

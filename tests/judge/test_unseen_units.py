@@ -39,6 +39,44 @@ def test_a_difference_that_fewer_than_three_unseen_users_turn(options, said):
     assert (row["withheld"] == "unseen_units") == said.startswith("check")
 
 
+def arms(change, metric="ndcg@10", n=N):
+    """Two arms of n users, .5 and .52 in turn, of which B has `change` more."""
+    b = np.arange(2 * n) % 2
+    values = 0.5 + 0.02 * (np.arange(2 * n) % 4 > 1) + change * b
+    return pd.DataFrame({"variant": np.where(b, "B", "A"), metric: values})
+
+
+def by_moments(frame, metric, **options):
+    moments = rd.experiments.variant_moments(frame, metric)
+    return rd.experiments.compare_variants_from_moments(moments, **options)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("compare", [rd.compare_variants, by_moments])
+@pytest.mark.parametrize(("change", "said"), [(0.02, "check: 2.3 users who lose all"), (0.03, "")])
+def test_an_effect_that_fewer_than_three_unseen_users_turn(compare, change, said):
+    """60 users gain `change`: as much as 60·change/(.51 + change) of them who fall to 0."""
+    options = {"control": "A", "expected": {"A": 1, "B": 1}, "details": True}
+    row = compare(arms(change), "ndcg@10", **options).iloc[0]
+    assert row["reject"]
+    assert row["turned_by"] == pytest.approx(60 * change / (0.51 + change))
+    assert (row["withheld"], row["effect"]) == (("unseen_units", "") if said else ("", "better"))
+    assert row["verdict"].startswith(said or "better")
+    assert row["mde"] >= np.log(20) * (0.51 + change) / 60
+    free = compare(arms(change, "spend"), "spend", **options, larger_is_better="spend").iloc[0]
+    assert free["effect"] == "better"  # without bounds nothing is known of a user
+    wide = compare(arms(60 * change), "ndcg@10", **options).iloc[0]
+    assert np.isnan([free["turned_by"], wide["turned_by"]]).all()  # other values have the name
+
+
+def test_a_guardrail_is_asked_about_its_margin_and_not_about_its_sign():
+    """2.3 users turn the sign of +.02, and 60·.12/(.41 of a user who falls to 0) the margin."""
+    table = rd.compare_variants(arms(0.02), "ndcg@10", control="A", details=True)
+    judged = rd.experiments.role_verdicts(table, {"ndcg@10": ("guardrail", -0.1)})
+    assert table["withheld"].tolist() == ["unseen_units"]
+    assert judged["effect"].tolist() == ["safe"]
+
+
 def test_the_side_that_turns_it_is_said():
     worse = rd.compare_models(two(-0.04), baseline="a", details=True).iloc[0]
     assert worse["verdict"] == "check: 1.8 users who gain all would turn it"

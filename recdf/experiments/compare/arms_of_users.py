@@ -215,20 +215,21 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
 
 
 def _with_turned(row: Row, ready: Ready, found: MeanEffect) -> Row:
-    """The row with how many more units at a bound of the metric turn the effect in strata.
+    """The row with how many more units at a bound of the metric turn the effect.
 
-    One unit moves it most in a thin cell: W_h·gap/n_ah, with the gap to the bound that hurts.
-    Shares have a test of their own for that. Without strata both arms are skewed before three
-    units turn what they say.
+    In strata one unit moves it most in a thin cell: W_h·gap/n_ah, with the gap to the bound that
+    hurts. Shares have a test of their own for that.
     """
     units = found.units
-    if ready.kind.bounds is None or units.stratum is None or found.score is not None:
+    if ready.kind.bounds is None or found.score is not None:
         return row
     (low, high), up = ready.kind.bounds, row["diff"] > 0
-    seen_low, seen_high = (one[units.metric.num] for one in units.span)
-    if units.metric.den is None and not low <= seen_low <= seen_high <= high:
-        return row  # a column of another kind has the name of the metric
     mean = quantity(units.record.mean, units.metric).value[units.cells]
+    seen = [mean.min(), mean.max()]  # moments may tell no range
+    if units.metric.den is None:
+        seen += [one[units.metric.num] for one in units.span]
+    if np.nanmin(seen) < low or np.nanmax(seen) > high:
+        return row  # a column of another kind has the name of the metric
     gaps = np.where((np.array([[0], [1]]) == 1) == up, mean - low, high - mean)
     uneven = np.sqrt(np.array(units.n) / np.array(units.n_effective))
     moved = units.weights * gaps / units.record.n[units.cells] * uneven[:, None]

@@ -53,6 +53,7 @@ from ...progress import Progress
 from ...stats.arms import Sample
 from ...stats.numbers import undefined_is_nan
 from ...stats.shares import is_binary, seen_errors
+from ...stats.student import beyond
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import NewIntervals, directions, read_together
 from ..decide.balance import (
@@ -79,7 +80,7 @@ from ..samples import Settings, covariate_specs, read_metrics, subset, which_tes
 from .arms_of_users import UsersInRows
 from .summed_clusters import clusters_in_parts
 from .summed_users import ArmsInCells, Specs, SummedArms, rows_and_differences
-from .two_sample import VARIANT_RESULT_COLUMNS, but, measured_means, no_share
+from .two_sample import POWER, VARIANT_RESULT_COLUMNS, but, measured_means, no_share
 
 
 def columns_of_users(
@@ -177,12 +178,17 @@ def decide(
     moved = [] if periods else segments_moved(arms, table, ratio)
     _add_differences(table, at, [*differences, *moved])
     read_together(table, settings, intervals)
+    # An effect that is found has to stand against the users who may be missing, too.
+    unseen = missing_by_chance(settings.alpha)
+    with undefined_is_nan():
+        least = unseen * np.abs(table["diff"]) / table["turned_by"]
+        table["mde"] = np.fmax(table["mde"], beyond(least / table["se"], POWER) * table["se"])
     # What turns an effect is kept where one is said, with what those users would do.
     by = np.where(table["reject"], table["turned_by"], np.nan)
     smaller = np.array([better[metric] == "smaller" for metric in metrics], bool)
     words = np.where((table["turned_down"] == 1) != smaller, "lose", "gain")
     table["turned_by"], table["turned_to"] = by, np.where(np.isnan(by), "", words)
-    table["unseen"] = missing_by_chance(settings.alpha)
+    table["unseen"] = unseen
     # How large an effect a shift of the covariates makes that the test of balance finds in 8 of 10
     # cases: the adjustment moves the difference by Σ θ·(shift), and its variance is what that takes
     # away.
@@ -400,8 +406,8 @@ def compare_variants(
         With `details` also `n_dropped`, `n_dropped_control`, `n_dropped_treatment`,
         `mean_control_adjusted`, `mean_treatment_adjusted` (null without covariates and strata),
         `se_control`, `se_treatment` (of each arm's mean as it is compared, by its variance),
-        `statistic`, `df`, `reject`, `mde` (smallest true effect that the same test finds with power
-        0.8 at the unadjusted alpha), `confidence`, `method` (test and adjustment, such as
+        `statistic`, `df`, `reject`, `mde` (smallest true effect that is found with power 0.8 at the
+        unadjusted alpha), `confidence`, `method` (test and adjustment, such as
         "welch+cuped"), `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and strata),
         `n_covariate_missing`, `n_typical` (units of the typical weight or denominator d in the
         treatment, Σd/√(mean d²)), `mean_denominator_control`, `mean_denominator_treatment` (per
@@ -409,7 +415,7 @@ def compare_variants(
         `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
         the mean of all, 5 % of fewer than 200 units, counted as `df` + 2 where that is less),
         `design_effect` (variance by units over that by rows, where rows repeat units), `turned_by`
-        (how many more users at a bound of the metric turn an effect in strata), `turned_to`
+        (how many more users at a bound of the metric turn an effect), `turned_to`
         ("lose", "gain"), `unseen` (as many may be missing by chance), `srm_p` (of the sample ratio
         of the users compared; the smallest where several tests are made), `seen_loss` (share of the
         treatment's users whose loss that test would have found in 8 of 10 cases), `balance_p` (that

@@ -516,10 +516,11 @@ def _guardrail(row: AnyRow, budget: Budget) -> Row:
     ends = sign * (low - allowed), sign * (high - allowed)
     safe = min(ends) > 0 if math.isnan(p_safe) else p_safe <= alpha
     harmed = max(ends) < 0 if math.isnan(p_harmed) else p_harmed <= alpha
-    loses = row["reject"] and sign * row["diff"] < 0
+    turned = row["withheld"] == "unseen_units"  # of the effect: the margin is asked by `_unseen`
+    loses = row["reject"] and sign * row["diff"] < 0 and not turned
     shown = NOT_SAFE
     note = ""
-    if row["withheld"]:
+    if row["withheld"] and not turned:
         note = row["verdict"]
     elif harmed:
         shown = HARMED

@@ -47,6 +47,7 @@ from ...judge.per_user_columns import (
 from ...judge.users import ArmRows, model_pairs, read_experiment_rows, read_model_rows
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import MEAN_ROUNDING, Sample, arm, imbalance, linearise, moments_of
+from ...stats.numbers import TwoNumbers
 from ...stats.student import (
     beyond,
     chance_beyond,
@@ -204,8 +205,11 @@ def plan_experiment(
     * guardrails: K is that of the one-sided test of level α that no loss is as large as the margin
       δ, without an effect; with a relative margin u the control's part is (1 + u)²/(c·n). Each of G
       guardrails has the power 1 − (1 − power)/G, so that all of them are shown safe with the chance
-      `power`. Where the metric has a bound b, ln(1/α) users at b must not turn it either: the mean
-      m of the past makes ln(1/α)·|m − δ − b|/((1 − c)·n) the smallest margin.
+      `power`.
+    * A metric that has bounds, as ndcg has 0 and 1: ln(1/α) users who lose or gain all, whom a
+      sample may lack by chance, must not turn what is found. With the reach r of one user, from the
+      mean m of the past to the bound, mde is at least z_power·s·√(1/(c·n) + 1/((1 − c)·n)) +
+      ln(1/α)·r/(n of an arm).
     * n_low, n_high: n·exp(∓1.96·v), with v² the variance of ln(s²/m²) by z²/s² − 2·z/m of the units
       of the past.
 
@@ -308,8 +312,15 @@ def plan_experiment(
     rows = []
     for metric in read_metrics(per_user, specs, xs, nan, "per_user"):
         past = read_past(metric, len(per_user), clusters)
-        role, design, scale, unseen, error = "success", planned, 1.0, 0.0, past.error
+        role, design, scale, error = "success", planned, 1.0, past.error
         wanted = (rel_effect or 0) * past.mean
+        num, den, _ = metric.sample
+        known = num if metric.defined is None else num[metric.defined]
+        is_share = den is None and bool(np.isin(known, (0, 1)).all())
+        low, high = bounds_of_mean(metric.name, is_share, past.mean)
+        left = past.mean - low, high - past.mean
+        # How far a user of the control and one of the treatment can be from what is said of them.
+        reach = left if alternative == "less" else left[::-1]
         if metric.name in margins:
             (allowed, relative), role, design = margins[metric.name], "guardrail", of_guardrail
             wanted = abs(allowed)
@@ -323,19 +334,15 @@ def plan_experiment(
                     f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be "
                     "safe"
                 )
-            num, den, _ = metric.sample
-            known = num if metric.defined is None else num[metric.defined]
-            is_share = den is None and bool(np.isin(known, (0, 1)).all())
-            low, high = bounds_of_mean(metric.name, is_share, past.mean)
-            left = past.mean - low if allowed < 0 else high - past.mean
-            unseen = past.unseen(alpha, np.nan_to_num(left - wanted))
+            reach = 0.0, left[allowed > 0] - wanted
         elif n is None and not past.mean > 0:
             raise DataError(
                 f"metric {metric.name!r} has mean {past.mean:g}; a relative effect needs a "
                 "positive mean, pass n="
             )
         chance = design.power
-        of_test = past.size, scale, unseen / past.planned
+        unseen = past.unseen(alpha, reach[0]), past.unseen(alpha, reach[1])
+        of_test = past.size, scale, unseen
         if n is None:
             arms = design.needed(wanted / past.planned, *of_test)
             mde = wanted
@@ -393,8 +400,8 @@ class Past(NamedTuple):
 
     def unseen(self, alpha: float, reach: float) -> float:
         """Return how far the units that a sample may lack by chance take the sum of all users, each
-        by `reach`."""
-        return float(missing_by_chance(alpha)) * self.typical * reach
+        by `reach`, in standard deviations; 0 where the reach is not known."""
+        return float(np.nan_to_num(missing_by_chance(alpha) * self.typical * reach / self.planned))
 
 
 def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
@@ -484,27 +491,30 @@ class _Design(NamedTuple):
         arms: TwoPlaces,
         size: float,
         scale: float,
-        unseen: float,
+        unseen: TwoNumbers,
         effect: float | None = None,
     ) -> float:
-        """Chance of finding an effect; without one, the smallest effect found with the power.
-        Below unseen/(users of the treatment) a few unseen users could turn it."""
+        """Chance of finding an effect; without one, the smallest effect found with the power. Below
+        `unseen`/(users of an arm) a few unseen users could turn it."""
         error = math.sqrt(scale**2 / arms[0] + 1 / arms[1])
         df = sum(arms) / size - 2
-        least = unseen / arms[1]
+        least = max(unseen[0] / arms[0], unseen[1] / arms[1])
         if effect is None:
             return max(self._test(df), float(beyond(least / error, self.power))) * error
-        stands = NormalDist().cdf((effect - least) / error) if unseen else 1.0
+        stands = NormalDist().cdf((effect - least) / error) if least else 1.0
         return min(self._test(df, effect / error), stands)
 
-    def needed(self, effect: float, size: float, scale: float, unseen: float) -> tuple[int, int]:
+    def needed(
+        self, effect: float, size: float, scale: float, unseen: TwoNumbers
+    ) -> tuple[int, int]:
         """Users of both arms that find an effect with the power; the t quantile depends on their
         number."""
         shares = self.control_share, 1 - self.control_share
         spread = scale**2 / shares[0] + 1 / shares[1]
+        least = max(unseen[0] / shares[0], unseen[1] / shares[1])
         total = max(
             rows_needed(lambda n: self._test(n / size - 2), spread / effect**2, 4),
-            rows_beyond(effect, math.sqrt(spread), unseen / shares[1], self.power),
+            rows_beyond(effect, math.sqrt(spread), least, self.power),
         )
         while True:
             control, treatment = (max(2, math.ceil(total * share - 1e-9)) for share in shares)
@@ -627,7 +637,7 @@ def plan_comparison(
             wanted = diff if rel_diff is None else rel_diff * mean
             bounds = bounds_of(name, {}, table[[base, model]])
             reach = 0.0 if bounds is None else bounds[1] - bounds[0]
-            unseen = past.unseen(alpha, reach) / past.planned
+            unseen = past.unseen(alpha, reach)
             of_test = level, power, alternative, past.size, unseen
             lists = n if wanted is None else paired_units_needed(wanted / past.planned, *of_test)
             assert lists is not None

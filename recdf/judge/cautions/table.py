@@ -16,9 +16,10 @@ A significant sum of signed ranks W has no such bound to fear: the largest rank 
 differ is about m, and W is above 1.96·√(m(m + 1)(2m + 1)/6), which three more units do not reach
 where 20 or more differ. So a verdict about ranks has no `turned_by`.
 
-Two arms without strata lack the same units by chance, so that their difference errs to neither
-side; in a thin stratum one unit weighs more than it shows, and there the rule is asked. Zeros and
-ones in strata have a test of their own (`effects.stratified_shares`).
+A treatment may take all from 1 % of the users and give the others a little. Where values have a
+standard deviation of .01, "better" was false then in 44 and 30 % of experiments of 60 and 100 users
+an arm without strata, and in none with the rule. In a thin stratum one unit weighs more than it
+shows. Zeros and ones in strata have a test of their own (`effects.stratified_shares`).
 
 These say nothing that three more units could turn, or ask in another way. Interleaving and each
 segment are comparisons of models or variants, and segments in doubt do not count in
