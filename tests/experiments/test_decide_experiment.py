@@ -159,12 +159,26 @@ def test_a_guardrail_of_weighted_means_counts_units_of_the_typical_weight(margin
     table = compared(users, "ndcg@10", weight_col="w")
     weight = users.loc[users["variant"] == "B", "w"]
     typical = weight.sum() / np.sqrt((weight**2).mean())
-    assert table["n_typical"].iloc[0] == pytest.approx(typical, rel=1e-12)
+    assert table["n_typical_treatment"].iloc[0] == pytest.approx(typical, rel=1e-12)
     mean, claim = table["mean_treatment"].iloc[0], table["mean_control"].iloc[0] + margin
     by = typical * (mean - claim) / claim
     row = one(table, ("guardrail", margin))
     assert by < np.log(20) < 200 * (mean - claim) / claim  # by the users it would be safe
     assert row["note"] == f"check: {by:.2g} users who lose all would turn it"
+
+
+def test_a_guardrail_asks_what_users_of_a_small_control_could_do():
+    """20 users of the control have .9 and 400 of the treatment as much; with k more users at 1 the
+    control would have .9 + .02, the margin: (20·.9 + k)/(20 + k) = .92."""
+    b = np.arange(420) >= 20
+    users = pd.DataFrame({"user_id": range(420), "variant": np.where(b, "B", "A")})
+    users["ndcg@10"] = 0.9 + 0.002 * (np.arange(420) % 2 - 0.5)
+    table = compared(users, "ndcg@10")
+    row = one(table, ("guardrail", -0.02))
+    assert row["effect"] == "safe"
+    row = one(table, ("guardrail", -0.01))
+    assert row["effect"] == "not_safe"
+    assert row["note"] == f"check: {20 * 0.01 / 0.09:.1f} users who gain all would turn it"
 
 
 def test_a_guardrail_with_the_name_of_a_metric_and_other_values_has_no_bounds():

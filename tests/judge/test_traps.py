@@ -378,7 +378,9 @@ def test_all_who_read_a_verdict_say_the_same_of_a_trap(code, tmp_path):
     assert decided["effect"] == "keep_running"
     assert said in decided["reasons"]
     guard = rd.experiments.role_verdicts(table, {metric: ("guardrail", -0.001)}).iloc[0]
-    assert (guard["effect"], guard["note"]) == ("not_safe", said)
+    # Of a margin .031 below the mean of .54, the users in doubt are 40·.031/.509 and not 40·.03/.54.
+    note = said.replace("2.2 users", "2.4 users") if code == "unseen_units" else said
+    assert (guard["effect"], guard["note"]) == ("not_safe", note)
     page = rd.report(experiment=table, path=tmp_path / "page.html").read_text(encoding="utf-8")
     assert code in page or said.split(":")[1][:20] in page
     # Two segments, of which the one that is trapped decides about their difference.

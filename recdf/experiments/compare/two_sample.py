@@ -60,7 +60,8 @@ VARIANT_RESULT_COLUMNS = [
     "theta",
     "variance_reduction",
     "n_covariate_missing",
-    "n_typical",
+    "n_typical_control",
+    "n_typical_treatment",
     "mean_denominator_control",
     "mean_denominator_treatment",
     "p_denominator",
@@ -170,7 +171,8 @@ def compare_pair(
         rel_diff=treatment / control - 1 if control > 0 else np.nan,
         theta=found.slope,
         variance_reduction=found.reduction,
-        n_typical=np.sqrt(found.units.n[1] * found.units.n_effective[1]),
+        n_typical_control=found.units.typical[0],
+        n_typical_treatment=found.units.typical[1],
         method="+".join(filter(None, (test, found.how, cluster))),
     )
     constant = [not one.var > 0 for one in found.raw]

@@ -409,9 +409,10 @@ def compare_variants(
         `statistic`, `df`, `reject`, `mde` (smallest true effect that is found with power 0.8 at the
         unadjusted alpha), `confidence`, `method` (test and adjustment, such as
         "welch+cuped"), `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and strata),
-        `n_covariate_missing`, `n_typical` (units of the typical weight or denominator d in the
-        treatment, Σd/√(mean d²)), `mean_denominator_control`, `mean_denominator_treatment` (per
-        unit of a ratio of sums; rows per cluster), `p_denominator` (Welch's p of their difference),
+        `n_covariate_missing`, `n_typical_control`, `n_typical_treatment` (units of the typical
+        weight or denominator d, Σd/√(mean d²); in strata n_h/W_h of the thinnest),
+        `mean_denominator_control`, `mean_denominator_treatment` (per unit of a ratio of sums; rows
+        per cluster), `p_denominator` (Welch's p of their difference),
         `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
         the mean of all, 5 % of fewer than 200 units, counted as `df` + 2 where that is less),
         `design_effect` (variance by units over that by rows, where rows repeat units), `turned_by`

@@ -211,7 +211,8 @@ _MORE_NUMBERS = [
     "rel_ci_low",
     "rel_ci_high",
     "variance_reduction",
-    "n_typical",
+    "n_typical_control",
+    "n_typical_treatment",
 ]
 _DETAILS = [*_MORE_NUMBERS, "reject", "confidence", "method", "better"]
 
@@ -555,11 +556,15 @@ def _unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
     claim = control * (1 + budget.allowed) if budget.relative else control + budget.allowed
     means = row["mean_control"], row["mean_treatment"]
     low, high = bounds_of_mean(str(row["metric"]), _is_share(row), *means)
-    n = row["n_typical"]
+    n = row["n_typical_treatment"]
     alpha = 1 - row["confidence"]
+    by = float(turned_by(mean, n, low, high, claim))
+    # Or units of the control, whose mean would be this one.
+    other = mean / (1 + budget.allowed) if budget.relative else mean - budget.allowed
+    of_control = float(turned_by(control, row["n_typical_control"], low, high, other))
     row |= {
-        "turned_by": float(turned_by(mean, n, low, high, claim)),
-        "turned_to": "gain" if found["effect"] == HARMED else "lose",
+        "turned_by": of_control if of_control < by else by,
+        "turned_to": "gain" if (found["effect"] == HARMED) != (of_control < by) else "lose",
         "unseen": missing_by_chance(alpha),
         "turning_value": turning_value(mean, n, claim, alpha),
         "beyond": "less" if mean > claim else "more",

@@ -334,7 +334,7 @@ def plan_experiment(
                     f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be "
                     "safe"
                 )
-            reach = 0.0, left[allowed > 0] - wanted
+            reach = left[allowed < 0] - wanted, left[allowed > 0] - wanted
         elif n is None and not past.mean > 0:
             raise DataError(
                 f"metric {metric.name!r} has mean {past.mean:g}; a relative effect needs a "

@@ -269,6 +269,13 @@ class Units:
         n = np.divide(whole.n * square, total, out=np.zeros(2), where=total > 0)
         return float(n[0]), float(n[1])
 
+    @property
+    def typical(self) -> Floats:
+        """How many units of the typical weight each arm has; in strata, units of the one in which a
+        unit moves the mean of the arm most."""
+        most = (self.weights / np.maximum(self.record.n[self.cells], 1)).max(axis=1)
+        return np.sqrt(np.array(self.n_effective) / self.n) / most
+
     def sample(self, arm: int) -> Sample:
         """The rows of an arm, without strata."""
         self.need_rows()
