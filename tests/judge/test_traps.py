@@ -378,7 +378,7 @@ def test_all_who_read_a_verdict_say_the_same_of_a_trap(code, tmp_path):
     assert decided["effect"] == "keep_running"
     assert said in decided["reasons"]
     guard = rd.experiments.role_verdicts(table, {metric: ("guardrail", -0.001)}).iloc[0]
-    # Of a margin .031 below the mean of .54, the users in doubt are 40·.031/.509 and not 40·.03/.54.
+    # For a margin of .001 they are 40·.031/.509 users, and for the sign 40·.03/.54.
     note = said.replace("2.2 users", "2.4 users") if code == "unseen_units" else said
     assert (guard["effect"], guard["note"]) == ("not_safe", note)
     page = rd.report(experiment=table, path=tmp_path / "page.html").read_text(encoding="utf-8")
