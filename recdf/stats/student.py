@@ -97,16 +97,17 @@ def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number
 
 
 # Steps of the search for a number of users; it settles in three or four.
-_STEPS = 50
 
 
-def rows_needed(factor: Callable[[float], float], spread: float, least: int) -> float:
-    """Return n with n = factor(n)²·spread: rows that show an effect of `factor` standard errors,
-    which depends on their number through the t quantile."""
-    total = factor(np.inf) ** 2 * spread
-    for _ in range(_STEPS):
-        total = factor(max(total, least)) ** 2 * spread
-    return total
+def fewest(shows: Callable[[int], bool], least: int) -> int:
+    """Return the smallest number, from `least` on, from which on it holds."""
+    most = least
+    while not shows(most):
+        most *= 2
+    while least < most:
+        middle = (least + most) // 2
+        least, most = (least, middle) if shows(middle) else (middle + 1, most)
+    return least
 
 
 def detectable(alpha: float, power: float, alternative: Alternative = "two-sided") -> float:
@@ -163,19 +164,5 @@ def paired_units_needed(
     """Rows that show a mean difference, given in standard deviations; the t quantile depends on
     their number."""
 
-    def factor(n: float) -> float:
-        return float(detectable_t(max(n / size - 1, 1.0), alpha, power, alternative))
-
-    needed = max(rows_needed(factor, effect**-2, 3), rows_beyond(effect, 1.0, unseen, power))
-    rows = max(3, math.ceil(needed - 1e-6))
     of_test = alpha, power, alternative, size, unseen
-    while least_paired_effect(rows, *of_test) > effect * (1 + 1e-9):
-        rows += 1
-    return rows
-
-
-def rows_beyond(effect: float, deviation: float, unseen: float, power: float) -> float:
-    """Return n with effect = z_power·deviation/√n + unseen/n: rows whose mean is above unseen/n
-    with the chance `power`."""
-    lean = float(normal_quantile(power)) * deviation
-    return ((lean + math.sqrt(lean**2 + 4 * unseen * effect)) / (2 * effect)) ** 2
+    return fewest(lambda n: least_paired_effect(n, *of_test) <= effect * (1 + 1e-9), 3)

@@ -52,10 +52,9 @@ from ...stats.student import (
     beyond,
     chance_beyond,
     detectable_t,
+    fewest,
     least_paired_effect,
     paired_units_needed,
-    rows_beyond,
-    rows_needed,
 )
 from ...stats.turned import missing_by_chance, typical_units
 from ..compare.two_sample import SKEWED_SAMPLES
@@ -510,18 +509,15 @@ class _Design(NamedTuple):
         """Users of both arms that find an effect with the power; the t quantile depends on their
         number."""
         shares = self.control_share, 1 - self.control_share
-        spread = scale**2 / shares[0] + 1 / shares[1]
-        least = max(unseen[0] / shares[0], unseen[1] / shares[1])
-        total = max(
-            rows_needed(lambda n: self._test(n / size - 2), spread / effect**2, 4),
-            rows_beyond(effect, math.sqrt(spread), least, self.power),
-        )
-        while True:
-            control, treatment = (max(2, math.ceil(total * share - 1e-9)) for share in shares)
-            arms = control, treatment
-            if self.found(arms, size, scale, unseen) <= effect * (1 + 1e-9):
-                return arms
-            total += 1 / max(shares)
+
+        def arms(larger: int) -> tuple[int, int]:
+            control, treatment = (
+                max(2, math.ceil(larger * share / max(shares) - 1e-9)) for share in shares
+            )
+            return control, treatment
+
+        limit = effect * (1 + 1e-9)
+        return arms(fewest(lambda n: self.found(arms(n), size, scale, unseen) <= limit, 2))
 
 
 # ------------------------------------------------------------------------------------------
