@@ -65,9 +65,13 @@ from .page_blocks import (
 )
 from .report_inputs import GivenTable, NamedTables, ReportTables
 
+# What the sample ratio and the users without metrics mean, and why nobody may act on the effects.
+SOUND = Badge("good", "sound")
+UNLIKE_THE_PLAN = Badge("error", "sample ratio")
+METRICS_MISSING = Badge("error", "missing metrics")
 WHY_UNSOUND = {
-    "sample ratio": "the users do not fit the plan",
-    "missing metrics": "metrics are missing",
+    UNLIKE_THE_PLAN: "the users do not fit the plan",
+    METRICS_MISSING: "metrics are missing",
 }
 
 
@@ -87,7 +91,7 @@ def experiment_section(page: Page, effects: NamedTables) -> Sections:
             said = [Reason(one, line=BESIDE) for one in decided]
             yield Section("decision", "Decision", decided, said=said)
         return
-    mark, sound = _soundness(tables)
+    sound, soundness = _soundness(tables)
     parts = list[TableBlock]()
     drawings = list[Drawing]()
     quoted = [*decided]
@@ -110,11 +114,11 @@ def experiment_section(page: Page, effects: NamedTables) -> Sections:
     yield Section(
         "experiment",
         "Effects" if alone else "Experiment",
-        () if alone else (*decided, sound, *_checked(tables)),
-        None if alone else mark,
+        () if alone else (*decided, soundness, *_checked(tables, sound)),
+        None if alone else sound,
         tables=parts,
         drawings=drawings,
-        said=[Reason(one, line=BESIDE) for one in (*quoted, sound)],
+        said=[Reason(one, line=BESIDE) for one in (*quoted, soundness)],
     )
 
 
@@ -143,14 +147,13 @@ def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
     return list(map(TABLE_KINDS["over_time"].said, known))
 
 
-def _checked(tables: ReportTables) -> list[str]:
+def _checked(tables: ReportTables, sound: Badge) -> list[str]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
     table = next(iter(tables.experiment.values()), pd.DataFrame())
     both = (one for one in (table, tables.health) if one is not None)
     known = {name for one in both for name in one.dropna(axis=1, how="all")}
     found = {
-        "the sample ratio": "srm_p" in known
-        or _soundness(tables)[0].text in ("sound", "sample ratio"),
+        "the sample ratio": "srm_p" in known or sound in (SOUND, UNLIKE_THE_PLAN),
         "users without metrics": "missing_rate" in known,
         "effects over time": tables.over_time is not None,
     }
@@ -168,40 +171,38 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     health = tables.health
     rows = tables.effects
     broken = [row for row in rows if "sample_ratio" in codes_of(row["remarks"])]
-    wrong = Badge("error", "sample ratio")
-    good = Badge("good", "sound")
     why = "Find out why before reading an effect."
     flagged = health is not None and health["srm_flag"].astype(bool).any()
     if broken and not flagged:
         said = f"{_users(broken[0])}{_p(broken[0].get('srm_p'))}"
-        return wrong, f"The users who are compared do not fit the plan: {said}. {why}"
+        return UNLIKE_THE_PLAN, f"The users who are compared do not fit the plan: {said}. {why}"
     if health is None:
         # Not in a table that has its main columns alone; its cautions know it then.
         p = pd.Series([row.get("srm_p") for row in rows], dtype="float64").min()
         unchecked = ("ratio_not_checked" in codes_of(row["remarks"]) for row in rows)
-        untested = not rows or "srm_p" in rows[0] or any(unchecked)
-        if pd.isna(p) and untested:
+        if pd.isna(p) and (not rows or "srm_p" in rows[0] or any(unchecked)):
             return Badge("warning", "not checked"), (
                 "The sample ratio was not checked: pass health= (what "
                 "rd.experiments.experiment_health returned)."
             )
         seen: str = "" if pd.isna(p) else seen_words(rows, "treatment")
-        return good, f"Sample ratio of the users who are compared as planned{_p(p)}{seen}."
+        return SOUND, f"Sample ratio of the users who are compared as planned{_p(p)}{seen}."
     records = health.to_dict("records")
     p = health["srm_p"].min()
     arms = ", ".join(map(TABLE_KINDS["health"].said, records))
     if flagged:
-        return wrong, f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
+        return UNLIKE_THE_PLAN, f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
     lost = _p(health["missing_p"].min() if "missing_p" in health else None)
     if health["missing_flag"].astype(bool).any():
         said = f"Users without metrics differ between the variants{lost}."
-        return Badge("error", "missing metrics"), f"{said} The effects may come from that alone."
+        return METRICS_MISSING, f"{said} The effects may come from that alone."
+    badge = SOUND
     said = "Sample ratio as planned"
     if pd.isna(p):
         said = "The sample ratio could not be tested"
-        good = Badge("warning", "not tested")
+        badge = Badge("warning", "not tested")
     said += f": {arms}{_p(p)}{seen_words([*records, *rows], 'variant')}. Users without metrics: "
-    return good, f"{said}{', '.join(map('{:.1%}'.format, health['missing_rate']))}{lost}."
+    return badge, f"{said}{', '.join(map('{:.1%}'.format, health['missing_rate']))}{lost}."
 
 
 def _p(p: Any) -> str:
@@ -218,7 +219,7 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     """Return what is said about the first metric and treatment of an experiment, harms before
     everything open; `segments` is what the section of segments says of it."""
     tables = page.tables
-    rows = page.tables.effects
+    rows = tables.effects
     if not rows:
         return None
     row = rows[0]
@@ -232,12 +233,12 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     than = f"{'the control ' * (table['control'].nunique() == 1)}{old} on {metric_of(row)}"
     keep = f"Keep {old}. {collect(row, int(row['n_treatment'] + row['n_control']), 'user')}"
     case = case_of_row(row, new, than, f"Ship {new}.", keep)
-    if not believed and sound.text in WHY_UNSOUND:
-        case = case._replace(action=f"Do not act: find out why {WHY_UNSOUND[sound.text]}.")
+    if not believed and sound in WHY_UNSOUND:
+        case = case._replace(action=f"Do not act: find out why {WHY_UNSOUND[sound]}.")
     if invalid:
         which = [f"The verdict is withheld ({row['verdict']}): {new} against {than}."]
         case = case._replace(badge=Badge("error", "invalid"), which=which)
-    case = case._replace(stands=case.badge.kind == "better")
+    case = case._replace(can_be_tempered=case.badge.kind == "better")
     reasons = _doubts_beside(tables.beside, row)
     if tables.decision is not None:
         case = _decision_case(tables.decision)._replace(which=case.which)
@@ -251,7 +252,7 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
             reasons.append(undecided_harm(names)._replace(said=""))
     amounts = [
         "No effect is shown here, since the comparison is not sound; the tables have the numbers.",
-        *_checked(tables),
+        *_checked(tables, sound),
     ]
     p = "; p-values "
     if believed:
@@ -265,10 +266,10 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     if invalid and harmed:
         worse = [f"Worse by the numbers as they stand: {', '.join(map(who_is_compared, harmed))}."]
     worse = worse or ["No metric is shown to be worse."]
-    for one in filter(is_withheld, rows):
-        worse.append(f"Not decided: {who_is_compared(one)}: {one['verdict']}.")
+    held = filter(is_withheld, rows)
+    worse += [f"Not decided: {who_is_compared(one)}: {one['verdict']}." for one in held]
     worse += [one.said for one in segments]
-    warned = [one for one in rows if warnings_of(one["remarks"])]
+    warned = (one for one in rows if warnings_of(one["remarks"]))
     notes = [f"{who_is_compared(one)}: {note_of(one)}" for one in warned]
     said = f"Warnings: {listed(notes, FEW, 'effect')}." if notes else "No effect carries a warning."
     reasons += [*(Reason(one, line=FOR_WHOM_WORSE) for one in worse), Reason(said)]
@@ -318,7 +319,7 @@ def _decision_case(decision: pd.DataFrame) -> Case:
     todo = " ".join(DECISIONS[effect][1].format(of) for effect, of in who.items())
     kind = DECISIONS["invalid" if "invalid" in who else next(iter(who))][0]
     ships = not who.keys().isdisjoint(("ship", "ship_not_as_planned"))
-    return Case(Badge(kind, "; ".join(words)), (), todo, stands=ships)
+    return Case(Badge(kind, "; ".join(words)), (), todo, ships)
 
 
 def _doubts_beside(tables: NamedTables, effect: TableRow) -> list[Reason]:
@@ -509,8 +510,8 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
     tables = page.tables
     cases = [one.case for one in sections if one.case]
     if tables.experiment or tables.health is not None:
-        mark, said = _soundness(tables)
-        yield Section("validity", "Is it sound?", [said, *_checked(tables)], mark)
+        sound, said = _soundness(tables)
+        yield Section("validity", "Is it sound?", [said, *_checked(tables, sound)], sound)
     segments = next((one.said for one in sections if one.id == "segments"), ())
     if case := experiment_case(page, segments):
         yield card_section(case)
@@ -522,8 +523,7 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
     case = min(cases, key=lambda one: one.badge.rank, default=nothing)
     reasons = [reason for one in cases for reason in one.reasons]
     if tables.decision is not None:
-        decided = _decision_case(tables.decision)
-        case = case._replace(badge=decided.badge, action=decided.action, stands=decided.stands)
+        case = _decision_case(tables.decision)._replace(amounts=case.amounts)
         reasons += [one._replace(said="") for one in _doubts_beside(tables.beside, {})]
         which = [*_decision_said(tables), *which]
     which = list(dict.fromkeys(which)) or ["There is no verdict."]

@@ -1,5 +1,5 @@
 """Sections about the models of a result: leaderboard, curves, comparison, trade-offs, users,
-exposure, segments; a gate and findings in the data; examples, definitions, reproducibility.
+exposure, segments; examples, definitions, reproducibility. And the page that sections are made for.
 
 Contract: a function here yields the sections of its tables, none where nothing was given.
 """
@@ -299,10 +299,10 @@ def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[R
         said += f"{len(worse) or 'none'} of {amount(len(rows), 'segment')}"
         if worse:
             said += f": {'; '.join(map(': '.join, worse.items()))}"
-            watch = f" Watch {listed([*worse], 3, 'segment')}, where it is worse."
+            watch = f"Watch {listed([*worse], 3, 'segment')}, where it is worse."
         withheld = sum(map(is_withheld, rows))
         said += f". The verdict is withheld in {withheld}." if withheld else "."
-        found.append(Reason(said, action=watch, line=FOR_WHOM_WORSE))
+        found.append(Reason(said, watch=watch, line=FOR_WHOM_WORSE))
     if shrunken or (new == "treatment" and "se" in given and rows and segment_of(rows[0])):
         about = segment_sentences(given).get((metric, *pair))
         found += [Reason(about, line=FOR_WHOM_WORSE)] if about else []

@@ -18,7 +18,7 @@ import pandas as pd
 from ...experiments.compare.cheap_labels import compared_labels
 from ...experiments.compare.paired import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.cautions import FEW_LISTS
+from ...judge.cautions import FEW_LISTS, FEW_UNITS
 from ...judge.cautions.table import CAUTIONS
 from ...judge.verdict import (
     codes_of,
@@ -118,17 +118,16 @@ def card_section(case: Case) -> Section:
     if stop := next((one.badge for one in against if one.stops), ""):
         badge = Badge("error", f"withheld: {stop}")
         action = f"Do not act: {stop}."
-        if case.stands:
+        if case.can_be_tempered:
             which[0] = f"Nothing is decided. By the numbers as they stand: {which[0]}"
-    elif against and case.stands:
+    elif against and case.can_be_tempered:
         beside = " and " if badge.kind == "warning" else ", but "
         words = " and ".join(dict.fromkeys(one.badge for one in against))
         badge = Badge("warning", f"{badge.text}{beside}{words}")
         action = next((one.action for one in against if one.action), "find out why")
         action = f"Do not act yet: {action}."
     elif badge.kind == "better":
-        watch = (one for one in reasons if one.line == FOR_WHOM_WORSE and one not in against)
-        action += "".join(one.action for one in watch)
+        action = " ".join([action, *(one.watch for one in reasons if one.watch)])
     lines = {"Which": which, "By how much": case.amounts, "How sure": case.sure}
     for line in (FOR_WHOM_WORSE, OVERTURN, BESIDE):
         lines[line] = [one.said for one in reasons if one.line == line and one.said]
@@ -153,7 +152,7 @@ def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Cas
         which = f"The verdict is withheld ({verdict}): {new} against {than}."
         action = f"Do not act: {CAUTIONS[row['withheld']].sentence}."
         if few:
-            action = "Collect more lists: a verdict needs 20 that differ."
+            action = f"Collect more lists: a verdict needs {FEW_UNITS} that differ."
         if row["withheld"] == "few_lists":
             more = max(1, FEW_LISTS - int(row["n_users"]))
             action = f"Collect {amount(more, 'more list')} at least: a verdict needs {FEW_LISTS}."

@@ -85,14 +85,15 @@ BESIDE = "Beside it"
 
 class Reason(NamedTuple):
     """What speaks against a verdict: its sentence, words for the badge and what to do, none where
-    nothing changes, whether nobody may act on the numbers, and the line of the card that it is
-    said in."""
+    nothing changes, whether nobody may act on the numbers, the line of the card that it is said in,
+    and what to watch where the verdict is to be acted on."""
 
     said: str
     badge: str = ""
     action: str = ""
     stops: bool = False
     line: str = OVERTURN
+    watch: str = ""
 
 
 class Badge(NamedTuple):
@@ -113,13 +114,17 @@ class Badge(NamedTuple):
 
 class Case(NamedTuple):
     """What a table says before anything speaks against it: the badge, the sentences of the first
-    lines and what to do; whether it is a verdict that could be overturned; what speaks against it,
-    or stands beside it; and the row of a comparison that it is about."""
+    lines and what to do; whether reasons can temper it; what speaks against it, or stands beside
+    it; and the row of a comparison that it is about.
+
+    Of models, each verdict that is not withheld can be tempered. Of an experiment only one that
+    ships can be, since the others ask for nothing that could go wrong.
+    """
 
     badge: Badge
     which: Sequence[str]
     action: str
-    stands: bool = False
+    can_be_tempered: bool = False
     amounts: Sequence[str] = ()
     sure: Sequence[str] = ()
     reasons: Sequence[Reason] = ()
