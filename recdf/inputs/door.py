@@ -24,6 +24,7 @@ from ..docstrings import Function, says_as
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from .constraints import names_taken
 from .frames import UNREAD, RowsInParts, as_frame, engine_of, is_elsewhere, plain_table
+from .ids import codes_of_ids
 from .lazy_frames import LazyRows, lazy_rows
 from .list_cells import item_lists
 from .options import (
@@ -201,8 +202,11 @@ def _in_memory(
 
     def needed(name: str, head: DataFrame) -> list[str]:
         heads[name] = head
-        others = head.select_dtypes(exclude=["float", "bool", "datetime", "datetimetz"]).columns
-        return [name for name in head.columns if name in texts or (with_ids and name in others)]
+        return [
+            name
+            for name in head.columns
+            if name in texts or (with_ids and codes_of_ids(head[name]) is not None)
+        ]
 
     def read(name: str) -> Any:
         from .data_files import needed_frame  # loads what few calls need

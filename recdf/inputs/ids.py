@@ -19,11 +19,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 from pandas import Series
+from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_float_dtype
 from pyarrow import ChunkedArray
 
 from ..errors import IdTypeError, examples
 
 TEXTS = (pa.string(), pa.large_string())  # types of Arrow
+
+
+def codes_of_ids(some: Series) -> ndarray | None:
+    """Return codes of values that may be ids, −1 for nulls; None for flags, times, fractions and
+    lists. Ids of which some are, or were, unknown are whole numbers among floats."""
+    kind = some.dtype
+    if is_bool_dtype(kind) or is_datetime64_any_dtype(kind):
+        return None
+    if is_float_dtype(kind):
+        values = some.to_numpy(np.float64, na_value=np.nan)
+        if (values > np.floor(values)).any():
+            return None
+    try:
+        return pd.factorize(some)[0]
+    except TypeError:
+        return None
 
 
 @dataclass(frozen=True)

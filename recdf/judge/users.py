@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_float_dtype
 
 from ..errors import DataError, DuplicateError, OptionError, closest
 from ..inputs.codes import first_rows, strictly_ascends
+from ..inputs.ids import codes_of_ids
 from ..inputs.options import Names, as_columns
 from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
@@ -367,18 +367,8 @@ def _larger_unit(
 
 def may_be_unit(some: pd.Series, variant: Codes | None) -> bool:
     """Whether some values of a column may be ids of what was assigned, by the variant of each."""
-    kind = some.dtype
-    if is_bool_dtype(kind) or is_datetime64_any_dtype(kind):
-        return False
-    if is_float_dtype(kind):
-        values = some.to_numpy(np.float64, na_value=np.nan)
-        if (values > np.floor(values)).any():
-            return False  # ids of which some are, or were, unknown are whole numbers
-    try:
-        codes = pd.factorize(some)[0]
-    except TypeError:  # lists are no ids
-        return False
-    return variant is None or _assigned_whole(codes, variant)
+    codes = codes_of_ids(some)
+    return codes is not None and (variant is None or _assigned_whole(codes, variant))
 
 
 def _assigned_whole(codes: Codes, variant: Codes) -> bool:

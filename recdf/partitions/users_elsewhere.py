@@ -14,8 +14,10 @@ from typing import Any
 import pyarrow as pa
 from pandas import DataFrame
 
-from ..inputs.data_files import files_there, needed_frame
+from ..experiments.decide.balance import looks_like_date
+from ..inputs.data_files import files_there, frame_of_table, needed_frame
 from ..inputs.frames import engine_of
+from ..inputs.ids import codes_of_ids
 from ..inputs.machine import sizes
 from ..inputs.options import ByName, Names
 from . import dask, spark
@@ -37,7 +39,8 @@ def made_by_user(
     with_ids: bool = False,
 ) -> list[Any]:
     """Return what the work makes of the tables of each bucket of users; of none where there are no
-    rows. It gets the columns of the key, these columns, and those that may be ids if asked for."""
+    rows. It gets the columns of the key, these columns, and if asked for those that may be ids or
+    dates."""
     names = {*keys, *columns}
     kind = next(filter(None, map(engine_of, tables.values())), None)
     own: dict[str, Any] = {}
@@ -66,9 +69,13 @@ def made_by_user(
             engine, _, n_buckets = watched(engine, own, None)
         frames = {role: own[role] if role in own else others[role] for role in tables}
         known = {role: plain_schema(engine.schema(one)) for role, one in own.items()}
-        if with_ids:
+        for role, one in own.items() if with_ids else ():
+            rows = engine.head if kind else _first_rows
+            head = frame_of_table(rows(one, known[role].names, 1))
             names |= {
-                field.name for one in known.values() for field in one if may_be_id(field.type)
+                name
+                for name in head
+                if codes_of_ids(head[name]) is not None or looks_like_date(head[name])
             }
         empty = {role: DataFrame(columns=one.names) for role, one in known.items()}
         nothing = work(*(empty[role] if role in own else one[:0] for role, one in frames.items()))
@@ -78,7 +85,6 @@ def made_by_user(
     return made or [nothing]
 
 
-def may_be_id(kind: pa.DataType) -> bool:
-    """Whether a column of this type may tell users, or groups of them, apart."""
-    no_ids = pa.types.is_floating, pa.types.is_boolean, pa.types.is_timestamp
-    return not any(of(kind) for of in no_ids)
+def _first_rows(source: Source, names: Names, n: int) -> pa.Table:
+    """The first rows of files, whatever is null in them."""
+    return next(source.batches(names, n), source.fields(names).empty_table())

@@ -126,3 +126,25 @@ def test_values_that_are_refused_in_rows_are_refused_in_files(tmp_path):
     rows["views"] = rows["views"].where(rows.index != 3, -1)
     with pytest.raises(rd.DataError, match=r"rows\['views'\] is negative in 1 rows"):
         both(rows, tmp_path)
+
+
+@pytest.mark.parametrize("first_null", [0, 1])
+def test_stores_of_which_one_is_unknown_and_dates_are_read(first_null, tmp_path):
+    """Stores that were assigned whole, and users who came in a ramp-up, with the time of each."""
+    rng = np.random.default_rng(3)
+    n = 1200
+    store = rng.integers(0, 40, n)
+    users = pd.DataFrame({"user_id": np.arange(n), "revenue": rng.normal(size=40)[store]})
+    known = np.arange(n) >= first_null
+    stores = users.assign(variant=np.where(store % 2, "B", "A"), store=store)
+    stores["store"] = stores["store"].where(known)
+    came = pd.Timestamp("2026-03-01") + pd.to_timedelta(np.arange(n) * 14 // n, unit="D")
+    treated = rng.random(n) < np.linspace(0.03, 0.6, n)
+    ramp = users.assign(variant=np.where(treated, "B", "A"), came=came)
+    for code, one in (("repeated_units", stores), ("shares_change", ramp)):
+        rows = one.merge(pd.DataFrame({"time": pd.date_range("2026-03-27", periods=2)}), how="cross")
+        rows.to_parquet(tmp_path / "events.parquet")
+        for data in (rows, tmp_path / "events.parquet"):
+            given = OPTIONS | {"exposure_col": None}
+            found = rd.experiments.effect_over_time(data, "revenue", **given)
+            assert set(found["withheld"]) == {code}

@@ -678,3 +678,33 @@ def test_frames_of_dask_are_compared_as_those_of_pandas(given, parts, no_rows):
     data = frames.from_pandas(users, npartitions=3)
     same(data, users, **given)
     same(frames.concat([data[data["revenue"] < 0], data]), users, **given)  # some parts are empty
+
+
+def in_stores_and_weeks(first_null):
+    """Users of 60 stores, which were assigned whole in a ramp-up; the first row may have nulls."""
+    rng = np.random.default_rng(7)
+    store = rng.integers(0, 60, N)
+    later = np.arange(N) >= N // 2
+    known = np.arange(N) >= first_null
+    users = pd.DataFrame({"user_id": np.arange(N), "revenue": rng.normal(size=60)[store]})
+    users["revenue"] += rng.normal(0, 1, N)
+    stores = users.assign(variant=np.where(store % 2, "B", "A"), store=store)
+    day = np.where(later, "2026-11-10", "2026-11-03")
+    ramp = users.assign(variant=np.where(rng.random(N) < 0.05 + 0.5 * later, "B", "A"), day=day)
+    return {
+        "repeated_units": stores.assign(store=stores["store"].where(known)),
+        "shares_change": ramp.assign(day=ramp["day"].where(known, None)),
+    }
+
+
+@pytest.mark.parametrize("code", ["repeated_units", "shares_change"])
+@pytest.mark.parametrize("first_null", [0, 1])
+def test_a_null_in_the_first_row_hides_no_store_and_no_date(code, first_null, tmp_path):
+    """Files keep ids with a null as floats, and only the first row tells which columns are read."""
+    users = in_stores_and_weeks(first_null)[code]
+    path = written(users, tmp_path)
+    for size in (sizes(), replace(sizes(), summed_rows=100)):
+        with sized(size):
+            for data in (users, path):
+                row = rd.compare_variants(data, "revenue", control="A", user_col=[]).iloc[0]
+                assert row["withheld"] == code

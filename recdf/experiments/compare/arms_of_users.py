@@ -207,7 +207,7 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
         return row
     if guessed:
         free = n - repeats - 2, repeats
-        f = between / free[0] / max((total - between) / free[1], np.finfo(float).tiny)
+        f = between / free[0] / max((total - between) / free[1], 1e-16 * total, 1e-300)
         if effect < ALIKE or not scipy_module("special").fdtrc(*free, f) < HEALTH_ALPHA:
             return row
         row = {**row, "unbalanced": guessed}

@@ -113,14 +113,10 @@ def columns_of_users(
         names += [name for name in head.columns if looks_like_date(head[name])]
         user_col, _, _, cluster, *_ = named
         if as_columns(user_col) != ["user_id"] and not as_columns(cluster):
-            arm = None if few is None else group_codes(few, "data", [variant_col])[0]
-            kinds = pd.api.types.is_float_dtype, pd.api.types.is_bool_dtype
-            names += [
-                name
-                for name in head.columns
-                if not any(kind(head[name].dtype) for kind in kinds)
-                and (few is None or may_be_unit(few[name], arm))
-            ]
+            some, arm = head, None
+            if few is not None:
+                some, arm = few, group_codes(few, "data", [variant_col])[0]
+            names += [name for name in some.columns if may_be_unit(some[name], arm)]
         return [name for name in head.columns if name in names]
 
     return needed

@@ -396,12 +396,13 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
 
 
 def looks_like_date(values: pd.Series) -> bool:
-    """Whether the first value of a column is a date, which may be written as text."""
+    """Whether the first value of a column is a date, which may be written as text, or is null, so
+    that the others may be dates."""
     if not len(values) or is_numeric_dtype(values):
         return False
     first = values.iloc[0]
     texts = isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first)
-    return isinstance(first, datetime.date) or bool(texts)
+    return isinstance(first, datetime.date) or bool(texts) or bool(values.isna().iloc[0])
 
 
 def _as_dates(values: pd.Series) -> pd.Series | None:
