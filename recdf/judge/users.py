@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_datetime64_any_dtype
 
 from ..errors import DataError, DuplicateError, OptionError, closest
 from ..inputs.codes import first_rows, strictly_ascends
@@ -356,8 +357,7 @@ def _larger_unit(
     sample = (starts[:, None] + np.arange(_BLOCK)).ravel()
     sample = sample[sample < len(data)]
     for name in ids:
-        some = data[name].take(sample)
-        if not may_be_unit(some, None if len(sample) == len(data) else variant[sample]):
+        if not may_be_unit(data[name].take(sample), variant[sample]):
             continue
         codes, values = pd.factorize(data[name])
         if _assigned_whole(codes, variant):

@@ -559,8 +559,7 @@ class LogOfFiles(LogInParts):
         schemas = {role: source.schema for role, source in self.sources.items()}
 
         def head(role: str) -> Table:
-            rows = self.sources[role].batches(schemas[role].names, HEAD_LENGTH)
-            return next(rows, schemas[role].empty_table())
+            return self.sources[role].head(schemas[role].names, HEAD_LENGTH)
 
         empty = check_schemas(work, rules, joint_schemas(schemas, rules), head)
         of_tables = schemas_of_tables(empty)

@@ -131,6 +131,10 @@ class Source:
         if held:
             yield pa.concat_tables(held).combine_chunks()
 
+    def head(self, names: Names, n: int) -> Table:
+        """Return `n` rows of some columns, or more."""
+        return next(self.batches(names, n) if names else iter(()), self.fields(names).empty_table())
+
     def row_bytes(self, names: Names) -> float:
         """Estimate how many bytes a row takes in memory, the strings from the first rows. The
         result is never 0."""
@@ -140,8 +144,8 @@ class Source:
             if pa.types.is_primitive(field.type):
                 fixed += field.type.bit_width / 8
                 names.remove(field.name)
-        some = next(self.batches(names, 1), None) if names else None
-        return 8 + fixed + (some.nbytes / len(some) if some is not None and len(some) else 0)
+        some = self.head(names, 1)
+        return 8 + fixed + some.nbytes / max(len(some), 1)
 
     def _pieces(self, names: Names, read_rows: int) -> Iterator[Table]:
         import pyarrow.parquet as pq

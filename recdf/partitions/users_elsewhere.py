@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-import pyarrow as pa
 from pandas import DataFrame
 
 from ..experiments.decide.balance import looks_like_date
@@ -70,11 +69,11 @@ def made_by_user(
         frames = {role: own[role] if role in own else others[role] for role in tables}
         known = {role: plain_schema(engine.schema(one)) for role, one in own.items()}
         for role, one in own.items() if with_ids else ():
-            rows = engine.head if kind else _first_rows
+            rows = engine.head if kind else Source.head
             head = frame_of_table(rows(one, known[role].names, 1))
             names |= {
                 name
-                for name in head
+                for name in map(str, head)
                 if codes_of_ids(head[name]) is not None or looks_like_date(head[name])
             }
         empty = {role: DataFrame(columns=one.names) for role, one in known.items()}
@@ -83,8 +82,3 @@ def made_by_user(
         dealt = users_in_buckets(engine, frames, read, keys, n_buckets, known)
         made, _ = dealt.made_of_frames(work)
     return made or [nothing]
-
-
-def _first_rows(source: Source, names: Names, n: int) -> pa.Table:
-    """The first rows of files, whatever is null in them."""
-    return next(source.batches(names, n), source.fields(names).empty_table())

@@ -142,7 +142,9 @@ def test_stores_of_which_one_is_unknown_and_dates_are_read(first_null, tmp_path)
     treated = rng.random(n) < np.linspace(0.03, 0.6, n)
     ramp = users.assign(variant=np.where(treated, "B", "A"), came=came)
     for code, one in (("repeated_units", stores), ("shares_change", ramp)):
-        rows = one.merge(pd.DataFrame({"time": pd.date_range("2026-03-27", periods=2)}), how="cross")
+        rows = one.merge(
+            pd.DataFrame({"time": pd.date_range("2026-03-27", periods=2)}), how="cross"
+        )
         rows.to_parquet(tmp_path / "events.parquet")
         for data in (rows, tmp_path / "events.parquet"):
             given = OPTIONS | {"exposure_col": None}

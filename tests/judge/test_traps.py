@@ -273,6 +273,19 @@ def test_columns_that_are_no_units(data, options):
     assert "repeated_units" not in row["remarks"]
 
 
+def test_buckets_by_which_users_were_assigned_are_no_units_of_a_quantile():
+    """Users of a bucket are not alike; the shares of 40 buckets below a median vary by chance."""
+    bucket = np.random.default_rng(1).integers(0, 40, 2000)
+    data = pd.DataFrame({"user_id": np.arange(2000), "bucket": bucket})
+    data["variant"] = np.where(bucket % 2, "B", "A")
+    found = []
+    for seed in range(12):
+        data["y"] = np.random.default_rng(seed).gamma(2, 1, 2000)
+        for ask in (rd.compare_variants, rd.experiments.compare_quantiles):
+            found += ask(data, "y", control="A", expected=EQUAL)["remarks"].tolist()
+    assert not any("repeated_units" in one for one in found)
+
+
 @pytest.mark.long
 def test_users_of_both_arms_are_named_by_every_comparison():
     """160 users in both arms are 8 % of 1,840 and 44 % of 200."""

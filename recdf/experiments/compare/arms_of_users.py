@@ -148,7 +148,7 @@ def compare_ready(
         if data is not None and data.repeated is not None and ready.rows is not None:
             codes = ready.rows[0].take(data.repeated)
             of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))
-            row = _with_repeats(row, found.residuals(), of_arms, data.guessed)
+            row = with_repeats(row, found.residuals(), of_arms, data.guessed)
         if data is not None and (moved := strata_moved(ready, data)):
             named = filter(None, [row["unbalanced"], f"strata of {row['metric']}"])
             row = but(row, moved, unbalanced=", ".join(named))
@@ -184,7 +184,7 @@ def compare_ready(
     return rows
 
 
-def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: str) -> Row:
+def with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: str) -> Row:
     """The row with its design effect if rows repeat units: its variance by units over the one by
     rows.
 

@@ -34,7 +34,6 @@ from ...stats.quantile_arms import (
     FARTHEST,
     QuantileArm,
     degrees_of_freedom,
-    design_effect,
     order_interval,
     quantile_arm,
     signed_root,
@@ -44,7 +43,7 @@ from ..decide.adjust_pvalues import directions
 from ..decide.balance import n_in_both, shares_change
 from ..decide.sample_ratio import Surplus
 from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
-from .arms_of_users import ALIKE, UsersInRows, no_estimate, of_units, with_denominators
+from .arms_of_users import UsersInRows, no_estimate, of_units, with_denominators, with_repeats
 from .two_sample import POWER, VARIANT_RESULT_COLUMNS, but, first_row, without_estimate
 from .variants import compare_users, compare_variants
 
@@ -181,14 +180,10 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
         return [None if codes is None else codes[kept] for codes in known]
 
     @functools.cache
-    def arms_of(metric: int, group: int, variant: int) -> list[tuple[QuantileArm, float]]:
-        """The quantiles of an arm, and the design effect of the rows that repeat units."""
-        values, unit, again = values_of(columns[metric], group, variant)
-        found = [quantile_arm(values, p, unit) for p in orders]
-        return [
-            (one, np.nan if again is None else design_effect(values, again, one.quantile)[0])
-            for one in found
-        ]
+    def arms_of(metric: int, group: int, variant: int) -> list[QuantileArm]:
+        """The quantiles of an arm."""
+        values, unit, _ = values_of(columns[metric], group, variant)
+        return [quantile_arm(values, p, unit) for p in orders]
 
     def of_pair(group: int, pair: TwoPlaces, settings: Settings, surplus: Surplus) -> list[Row]:
         names = iter(of)
@@ -197,19 +192,24 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
         for metric, one in enumerate(columns):
             ready = make_units(one, both_arms, rows)
             problem = no_estimate(ready.units)
-            sides = () if problem else [arms_of(metric, group, variant) for variant in pair]
+            own = [values_of(one, group, variant) for variant in pair]
             for i, p in enumerate(orders):
-                row = first_row(replace(ready, name=next(names)), settings) | {"arms": None}
+                row = first_row(replace(ready, name=next(names)), settings)
+                row |= {"arms": None, "quantile": p}
                 if problem:
-                    row = without_estimate(row, problem, (np.nan, np.nan))
-                else:
-                    row = _quantile_row(row, ready, [x[i] for x in sides], settings, rows.guessed)
-                if surplus.asked and not problem:
-                    values, unit, _ = values_of(one, group, pair[surplus.arm])
-                    known = [x[i][0] for x in sides], surplus.arm, values, p, unit
+                    found.append(without_estimate(row, problem, (np.nan, np.nan)))
+                    continue
+                arms = [arms_of(metric, group, variant)[i] for variant in pair]
+                row = _quantile_row(row, ready, arms, settings)
+                if rows.repeated is not None:
+                    parts = [np.sign(x.quantile - y) for x, (y, *_) in zip(arms, own, strict=True)]
+                    row = with_repeats(row, parts, [again for *_, again in own], rows.guessed)
+                if surplus.asked:
+                    values, unit, _ = own[surplus.arm]
+                    known = arms, surplus.arm, values, p, unit
                     without = functools.partial(_quantile_without, *known, alternative)
                     row = surplus.asks(row, without, len(values), settings.alpha)
-                found.append(row | {"quantile": p})
+                found.append(row)
         return found
 
     given = (
@@ -224,15 +224,9 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
     return compare_users(*given, late=moved, test=of_pair, intervals=_quantile_intervals)
 
 
-def _quantile_row(
-    row: Row,
-    ready: Ready,
-    sides: Sequence[tuple[QuantileArm, float]],
-    settings: Settings,
-    guessed: str,
-) -> Row:
+def _quantile_row(row: Row, ready: Ready, arms: Sequence[QuantileArm], settings: Settings) -> Row:
     """The numbers of one quantile of two arms, but for the interval, which needs all p-values."""
-    (control, _), (treatment, _) = sides
+    control, treatment = arms
     z = signed_root(control, treatment)
     df = degrees_of_freedom(control, treatment)
     n = sum(ready.units.n)
@@ -242,9 +236,6 @@ def _quantile_row(
         p = always_valid_p(z, n, planned, settings.confidence, settings.alternative)
         df = np.nan
     row = with_denominators(but(row, **of_units(ready.units, "t")), ready)
-    effect = np.average([x for _, x in sides], weights=[1 / x.n for x, _ in sides])
-    if effect >= (ALIKE if guessed else 0):
-        row = but(row, "repeated_units", design_effect=effect, unbalanced=guessed)
     old = control.quantile
     new = treatment.quantile
     found = but(
