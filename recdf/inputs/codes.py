@@ -176,9 +176,7 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
             # A null has position -1, which reads the last entry of the table.
             column = Coded(ids.values, table=np.append(column.all(), np.int32(-1)))
         if ids.null is not None:
-            codes = column.all()
-            codes[ids.null] = -1
-            column = Coded(codes)
+            column = Coded(np.where(ids.null, np.int32(-1), column.all()))
         result.append(column)
     coded.columns = result
     return coded

@@ -134,7 +134,9 @@ WHAT_COPIES_DO = (
 )
 
 
-def odd_events(rows: ImpressionRows, events: EventRows, rules: Rules) -> Iterator[OddRow]:
+def odd_events(
+    rows: ImpressionRows, events: EventRows, rules: Rules, whole: bool
+) -> Iterator[OddRow]:
     """Yield events that belong to no impression, by the reason; events that belong to the
     impression of another list than the one that they name, by time; and prices below 0, such as
     refunds."""
@@ -148,7 +150,8 @@ def odd_events(rows: ImpressionRows, events: EventRows, rules: Rules) -> Iterato
 
     [lists] = lists_of_events(log, [events])
     followed, _, outcome, ahead = attribute_events(rows, events, lists, rules)
-    skew = words_of_skew(skew_of(ahead, rows.clock))
+    # Quantiles of a part of the users are not those of all.
+    skew = words_of_skew(skew_of(ahead, rows.clock) if whole else {})
     names = [rules.user_col, rules.item_col, str(rules.time_col)]
     for reason, code, finding, effect in (
         (

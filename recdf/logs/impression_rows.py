@@ -334,7 +334,7 @@ def with_persons(
         own = np.flatnonzero(place < 0)
         if len(own):
             devices = frame[user_col].iloc[own]
-            check_kinds([ids, read_ids(devices, f"{role}[{user_col!r}]")])
+            check_kinds([ids, read_ids(devices.dropna(), f"{role}[{user_col!r}]")])
             together = pd.concat([label, devices], ignore_index=True)
             place[own] = len(label) + np.arange(len(own))
         found[role] = frame.assign(**{person_col: together.take(place).array})

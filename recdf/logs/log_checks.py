@@ -247,8 +247,10 @@ def _odd_rows(
     if whole and not len(log):
         return
     for role, frame in frames.items():
-        for name in rules.key_columns(role):
-            own = rules.device_col if name == rules.user_col and rules.device_col else name
+        names = rules.key_columns(role)
+        if rules.device_col is not None:  # a device is named as the user, and as a column of lists
+            names = list(dict.fromkeys([rules.device_col, *names[1:]]))
+        for own in names:
             null = column(frame, own, role).isna().sum()
             what = f"null {own} in {role}"
             if role == "log" and own == rules.rank_col:
@@ -270,7 +272,7 @@ def _odd_rows(
     if whole and not len(rows.log):
         return
     for one in remaining:
-        yield from odd_events(rows, one, rules)
+        yield from odd_events(rows, one, rules, whole)
         if whole and one.name == "clicks":
             yield from odd_click_rates(rows.log, one, rules.user_col)
     for name, copies in logged_twice(rows, rules).items():

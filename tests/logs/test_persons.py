@@ -379,3 +379,15 @@ def test_roll_up_and_join_count_persons_and_not_their_devices():
         rd.join_experiment(per_user, by_device, how="mean")
     devices = per_user.drop(columns="person_id")
     assert len(rd.experiments.roll_up(devices, over="session_id")) == 20
+
+
+@pytest.mark.parametrize("dtype", ["Int32", "int32[pyarrow]"])
+def test_a_null_device_is_found_once_in_a_frame_of_any_dtype(dtype):
+    log = pd.DataFrame({"user_id": [1, 2, None], "item_id": list("abc"), "position": [1, 1, 1]})
+    log = log.astype({"user_id": dtype}).assign(session_id=1, clicked=True)
+    persons = pd.DataFrame({"user_id": [1, 2], "person_id": ["p", "q"]})
+    options = {"persons": persons, "person_col": "person_id"}
+    found = rd.logs.check_log(log, **options)
+    assert found[["finding", "count"]].to_numpy().tolist() == [["null user_id in log", 1]]
+    lists = rd.from_impressions(log, clicked_col="clicked", null_keys="drop", **options)
+    assert lists.pred["person_id"].tolist() == ["p", "q"]
