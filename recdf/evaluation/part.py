@@ -37,7 +37,7 @@ from pandas import DataFrame, Series
 from .. import errors
 from ..errors import DataError, RecdfError
 from ..inputs.frames import column
-from ..inputs.ids import is_nested, label_codes, take_values
+from ..inputs.ids import is_nested, label_codes, nullable, take_values
 from ..inputs.sorting import distinct, run_of, spans
 from ..inputs.true_and_pred import BrokenRows, Order, RowsRefused, added
 from ..matching.counts import ListCounts
@@ -383,16 +383,6 @@ def _as_pandas(values: Series) -> Series:
     if not isinstance(kind, pa.BaseExtensionType):
         return values
     return pa.table({str(values.name): pa.array(values.array)}).to_pandas().iloc[:, 0]
-
-
-def nullable(values: Series) -> Series:
-    """Convert integers and bools to the pandas dtypes that have a null; other dtypes have one
-    already."""
-    dtype = values.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "iub":
-        name = dtype.name.replace("u", "U").replace("int", "Int").replace("bool", "boolean")
-        values = values.astype(name)  # type: ignore[call-overload]
-    return values
 
 
 def _refuse_changes(

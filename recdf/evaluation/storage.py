@@ -29,7 +29,7 @@ import os
 import re
 import shutil
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -172,13 +172,13 @@ def write_files(
     blocks: Iterable[DataFrame],
     summary: DataFrame,
     spec: dict[str, Any],
-    kinds: pa.Schema | None = None,
+    kinds: Callable[[], pa.Schema] | None = None,
 ) -> Written:
     """Write the tables of a result into a folder from `staged`.
 
     `blocks` are the rows of `per_user` in their order, in any number of frames. Where there may be
-    several, `kinds` has the types of all rows: the first block may have only nulls in a column, or
-    Decimals of fewer digits than others.
+    several, `kinds` gives the types of all rows: the first block may have only nulls in a column,
+    or Decimals of fewer digits than others.
     """
     import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
@@ -201,9 +201,9 @@ def write_files(
     return Written(digest, n_rows, n_columns)
 
 
-def _of_all(field: pa.Field, kinds: pa.Schema | None) -> pa.Field:
+def _of_all(field: pa.Field, kinds: Callable[[], pa.Schema] | None) -> pa.Field:
     few = pa.types.is_null(field.type) or pa.types.is_decimal(field.type)
-    return field if kinds is None or not few else kinds.field(field.name)
+    return field if kinds is None or not few else kinds().field(field.name)
 
 
 def frame_to_arrow(frame: DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:

@@ -37,7 +37,7 @@ from ..errors import DataError, kind_of
 from ..publishing import where
 from .codes import rank_keys
 from .frames import engine_of, plain_table
-from .ids import read_ids
+from .ids import exact_nulls, read_ids
 from .lazy_frames import LazyRows, lazy_rows, unwrapped
 from .machine import each, limited, memory_bytes, sizes, stream
 
@@ -303,12 +303,15 @@ def _first_of_lazy(data: Any) -> pa.Table | None:
 
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
-    """The table with no column as an index, and with what pandas wrote of its attributes."""
+    """The table with no column as an index, and with what pandas wrote of its attributes. Integers
+    beside a null stay exact."""
     table = without_bare_index(table)
     written = json.dumps(pandas_metadata(table.schema.metadata))
-    frame: pd.DataFrame = (
-        plain_table(table).replace_schema_metadata({"pandas": written}).to_pandas(split_blocks=True)
-    )
+    table = plain_table(table).replace_schema_metadata({"pandas": written})
+    frame: pd.DataFrame = table.to_pandas(split_blocks=True)
+    for place, column in enumerate(table.columns):
+        if pa.types.is_integer(column.type) and frame.dtypes.iloc[place] == "float64":
+            frame.isetitem(place, exact_nulls(column).array)
     return frame
 
 

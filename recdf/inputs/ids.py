@@ -322,6 +322,23 @@ def _float_ids(series: Series, where: str) -> IdColumn:
     return IdColumn(where, kind, integers, null if null.any() else None)
 
 
+def nullable(values: Series) -> Series:
+    """Convert integers and bools to the pandas dtypes that have a null; other dtypes have one
+    already."""
+    dtype = values.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        name = dtype.name.replace("u", "U").replace("int", "Int").replace("bool", "boolean")
+        values = values.astype(name)  # type: ignore[call-overload]
+    return values
+
+
+def exact_nulls(column: Any) -> Series:
+    """Return integers or bools of Arrow in the pandas dtype that has a null, in which they stay
+    what they are."""
+    dtype: Any = nullable(Series([], dtype=column.type.to_pandas_dtype())).dtype
+    return Series(dtype.__from_arrow__(column))
+
+
 def as_arrow(series: Series) -> Any:
     """Return a column as a chunked array of Arrow."""
     array = pa.array(series.array, from_pandas=True)

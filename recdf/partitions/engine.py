@@ -33,13 +33,13 @@ from pyarrow import Schema, Table
 
 from ..errors import IdTypeError, OptionError
 from ..evaluation.evaluate import call_of, checked, evaluate, finish_summary
-from ..evaluation.part import Measured, PartResult, measure, nullable
+from ..evaluation.part import Measured, PartResult, measure
 from ..evaluation.result import Evaluation, Result
 from ..evaluation.storage import local_path, part_sizes, sorted_rows, staged_parts
 from ..inputs.codes import check_kinds, encode
 from ..inputs.constraints import a_number, check_value
 from ..inputs.frames import OneRecord
-from ..inputs.ids import IdColumn, read_ids
+from ..inputs.ids import IdColumn, nullable, read_ids
 from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
 from ..inputs.options import ByName, Names, check_names

@@ -36,7 +36,7 @@ from .._version import __version__
 from ..docstrings import Function
 from ..errors import EngineError, MissingExtraError, OptionError, RecdfError, kind_of
 from ..evaluation.evaluate import takes_evaluate_arguments
-from ..evaluation.part import nullable
+from ..inputs.ids import exact_nulls
 from ..inputs.options import ByName, Names, Options
 from ..inputs.true_and_pred import argument_of, hints_of
 from ..metrics.call import Call
@@ -299,8 +299,7 @@ def labels_of_table(table: Table) -> DataFrame:
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
         if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-            exact: Any = nullable(Series([], dtype=kind.to_pandas_dtype())).dtype
-            found[name] = Series(exact.__from_arrow__(column))
+            found[name] = exact_nulls(column)
         else:
             found[name] = table.select([name]).to_pandas()[name]
     return DataFrame(found, index=range(len(table)))

@@ -447,4 +447,4 @@ def evaluate_dealt(
         results = stack.enter_context(closing(Results(folder, buckets, how.block_rows)))
         _, summary, spec = run.finished(run.measure_all(results))
         blocks = run.blocks(results)
-        return summary, spec, write_files(folder, blocks, summary, spec, files.per_user)
+        return summary, spec, write_files(folder, blocks, summary, spec, lambda: files.per_user)

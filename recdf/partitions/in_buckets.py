@@ -25,7 +25,7 @@ from pyarrow import Schema, Table
 
 from ..errors import ColumnError, EngineError, IdTypeError, OptionError, RecdfError, closest
 from ..evaluation.evaluate import told
-from ..evaluation.part import Failure, nullable
+from ..evaluation.part import Failure
 from ..experiments.compare.from_moments import variant_moments
 from ..experiments.compare.moment_table import read_moments
 from ..experiments.join.join_experiment import (
@@ -175,9 +175,6 @@ def users_in_buckets(
             own = [one for one in plain_schema(schemas[role]) if one.name in columns[role]]
             schema = pa.schema(own)
             labels = engine.labels(schema.empty_table(), frame)
-            for one in own:  # Python objects stay whole numbers beside a null
-                if pa.types.is_integer(one.type) and labels[one.name].dtype == object:
-                    labels[one.name] = nullable(labels[one.name].astype(one.type.to_pandas_dtype()))
         else:
             labels = frame[[name for name in frame.columns if name in columns[role]]]
             given[role] = arrow_table_of(labels, f"{role} has")

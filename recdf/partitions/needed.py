@@ -18,11 +18,11 @@ from pandas import DataFrame
 from pyarrow import ArrowException, DataType, Schema, Table
 
 from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError, OptionError
-from ..evaluation.part import check_carried, nullable
+from ..evaluation.part import check_carried
 from ..evaluation.summary_rows import check_item_by, common_type
 from ..evaluation.value_moments import refuse_summary_names
 from ..inputs.frames import column
-from ..inputs.ids import read_ids
+from ..inputs.ids import exact_nulls, nullable, read_ids
 from ..inputs.list_cells import ItemLists, item_lists
 from ..inputs.options import as_columns
 from ..inputs.true_and_pred import (
@@ -239,9 +239,8 @@ class NeededOfFiles(Needed):
         found = pred.as_pandas(table)
         likes = pred.as_pandas(table.slice(0, 0))
         for name in likes.columns if some_without_pred else []:
-            dtype: Any = nullable(likes[name]).dtype
-            if dtype != likes[name].dtype:
-                found[name] = pd.Series(dtype.__from_arrow__(table[name]))
+            if nullable(likes[name]).dtype != likes[name].dtype:
+                found[name] = exact_nulls(table[name])
         return found
 
     def key_labels(self, keys: Table, heads: Mapping[str, Table]) -> DataFrame:

@@ -4,6 +4,8 @@ memory, and no rows come there."""
 from dataclasses import replace
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from partitions.user_cases import CALLS, REFUSED, assert_same, assigned, with_metrics
 from quick import few
@@ -115,3 +117,21 @@ def test_a_path_without_files_is_refused_as_by_comparisons(tmp_path):
     ):
         with pytest.raises(rd.DataError, match="is no file, folder or glob that matches any"):
             call()
+
+
+@pytest.mark.parametrize("how", ["file", "stream", "polars", "dask"])
+def test_large_integers_beside_a_null_are_told_apart(tmp_path, how):
+    """Not all writers of files note a dtype of pandas, which has floats for such columns."""
+    users = assigned().drop_duplicates("user_id")
+    users["shop"] = (users["day"] + 2**60).astype("Int64").mask(users["day"] == 1)
+    table = pa.Table.from_pandas(users, preserve_index=False).replace_schema_metadata()
+    pq.write_table(table, tmp_path / "users.parquet")
+    given = {
+        "file": lambda: tmp_path / "users.parquet",
+        "stream": lambda: table,
+        "polars": lambda: pytest.importorskip("polars").from_arrow(table),
+        "dask": lambda: dd.from_pandas(users.astype({"shop": object}), npartitions=2),
+    }[how]()
+    found, expected = (rd.experiments.find_srm(one, "shop") for one in (given, users))
+    assert sorted(found["level"]) == ["(null)", *(str(2**60 + day) for day in (2, 3, 4))]
+    pd.testing.assert_frame_equal(found, expected)

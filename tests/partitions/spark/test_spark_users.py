@@ -1,5 +1,6 @@
 """Users in frames of Spark are counted in buckets, as those in memory are."""
 
+import pandas as pd
 import pytest
 from partitions.spark_frames import to_spark
 from partitions.user_cases import CALLS, REFUSED, assert_same, assigned, with_metrics
@@ -22,3 +23,11 @@ def test_errors_have_the_words_of_memory(spark):
     for words, call in REFUSED.items():
         with pytest.raises(rd.RecdfError, match=words):
             call(to_spark(spark, assigned()))
+
+
+def test_large_integers_beside_a_null_are_told_apart(spark):
+    users = assigned().drop_duplicates("user_id")[["user_id", "variant", "day"]]
+    users["shop"] = (users["day"] + 2**60).astype("Int64").mask(users["day"] == 1)
+    found = rd.experiments.find_srm(to_spark(spark, users), "shop")
+    pd.testing.assert_frame_equal(found, rd.experiments.find_srm(users, "shop"))
+    assert sorted(found["level"]) == ["(null)", *(str(2**60 + day) for day in (2, 3, 4))]
