@@ -256,8 +256,7 @@ def _check_common(
     if isinstance(codes.labels, pa.Array) and codes.labels.type == pa.large_string():
         _check_look_alikes(found, what, codes.labels, own, (there & ~common)[:, :-1])
     if not common.any():
-        true, pred = (ids.show(np.arange(min(2, len(ids)))) for ids in pair)
-        both = f"true {true}, pred {pred}"
+        both = f"true {pair[0].two()}, pred {pair[1].two()}"
         effect = "every list scores 0"
         found.add("nothing_in_common", f"no {what} in common", "error", n, n, both, effect)
         return False

@@ -137,8 +137,7 @@ def check_kinds(columns: Sequence[IdColumn]) -> None:
         cast = f"⟦{whole.where}.astype('int64')⟧ if all are whole numbers"
     said = []
     for ids in two:
-        rows = np.arange(min(len(ids), 2)) if ids.null is None else np.flatnonzero(~ids.null)[:2]
-        said.append(f"{ids.kind} ids ({', '.join(map(repr, ids.show(rows)))})")
+        said.append(f"{ids.kind} ids ({', '.join(map(repr, ids.two()))})")
     raise IdTypeError(
         f"{two[0].where} holds {said[0]} and {two[1].where} {said[1]}; they can never match. "
         f"Convert one of them, e.g. {cast}",

@@ -81,8 +81,11 @@ class IdColumn:
         return np.asarray(differ(values[1:], values[:-1]), dtype=bool)
 
     def show(self, rows: ndarray) -> list[Any]:
-        """Return the ids at a few rows as Python objects, for messages."""
+        """Return the ids at a few rows as Python objects, for messages; None for null."""
         some = self.take(np.asarray(rows, dtype=np.int64))
+        if some.null is not None and some.null.any():
+            known = iter(self.show(rows[~some.null]))
+            return [None if null else next(known) for null in some.null]
         if some.dictionary is not None:
             return some.dictionary.show(some.values)
         if isinstance(some.values, ChunkedArray):
@@ -90,6 +93,11 @@ class IdColumn:
         if some.values.dtype.kind == "M":  # as dates, and not as numbers of nanoseconds
             return [str(one) for one in some.values.astype("datetime64[us]").astype(object)]
         return list(some.values.tolist())
+
+    def two(self) -> list[Any]:
+        """Return the first two ids as Python objects, for messages."""
+        null = np.zeros(len(self), bool) if self.null is None else self.null
+        return self.show(np.flatnonzero(~null)[:2])
 
 
 def _take_chunks(array: ChunkedArray, rows: ndarray) -> ChunkedArray:

@@ -96,7 +96,8 @@ class Findings:
         that has some."""
         rows: dict[Any, dict[str, Any]] = {}
         for row in (*self.rows, *other.rows):
-            key = row["code"], row["finding"], row["by"], row["frame"]
+            of = row["examples"] if row["code"] == "null_ids" else ""  # each column has its own
+            key = row["code"], row["finding"], row["by"], row["frame"], of
             before = rows.setdefault(key, row)
             if before is not row and row["of"] is not None:
                 sums = {name: before[name] + row[name] for name in ("count", "of")}
@@ -112,6 +113,8 @@ class Findings:
         for row in rows:
             of = 1 if row["of"] is None else row["of"]
             row["share"] = row["count"] / of if of else math.nan
+            if row["code"] == "empty":
+                row["count"] = 1  # in however many parts
         return ShownFindings(pd.DataFrame(rows, columns=[*self.columns]).astype(self.columns))
 
 

@@ -366,3 +366,14 @@ def test_lists_that_miss_relevant_items_are_not_sampled_candidates() -> None:
     true, pred = sampled(100, 100, 2000)
     missed = true.assign(item_id=true["item_id"].where(true.index % 5 > 0, -1))
     assert "candidates look sampled" not in findings(missed, pred, by="model")
+
+
+@pytest.mark.parametrize("kind", ["category", object, "string[pyarrow]"])
+def test_null_ids_of_any_dtype_are_counted_and_are_no_examples(kind):
+    true = pd.DataFrame({"user_id": [1, 2], "item_id": [None, "b"]}).astype({"item_id": kind})
+    pred = true.assign(score=1.0)
+    found = rd.check(true, pred).set_index("finding")
+    assert found.loc[["null ids in true", "null ids in pred"], "count"].tolist() == [1, 1]
+    other = pred.assign(item_id=pd.Series([None, "c"], dtype=kind))
+    found = rd.check(true, other).set_index("finding")
+    assert found.loc["no item in common", "examples"] == "true ['b'], pred ['c']"

@@ -47,6 +47,7 @@ def case_ranks_with_gaps_and_nulls():
     true, pred = frames(4)
     pred = pred.drop(columns="score").assign(rank=np.arange(len(pred)) % 17)
     pred.loc[3:5, "user_id"] = np.nan
+    pred.loc[[5, 9], "item_id"] = np.nan
     true.loc[1, "item_id"] = np.nan
     return true, pred, {"by": "model", "rank_col": "rank"}
 

@@ -50,6 +50,6 @@ def test_what_an_engine_cannot_know_is_refused():
 def test_frames_without_rows_are_findings():
     true, pred = frames()
     found = rd.dask.check(to_dask(true), to_dask(pred).query("user_id > 99"), by="model")
-    assert found["finding"].tolist() == ["pred is empty"]
+    assert found[["finding", "count"]].to_numpy().tolist() == [["pred is empty", 1]]
     found = pd.DataFrame(rd.dask.check(to_dask(true[:0]), to_dask(pred), by="model"))
     assert "true is empty" in found["finding"].tolist()
