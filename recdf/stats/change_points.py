@@ -38,7 +38,7 @@ SHIFTS = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])  # in nightly standard devi
 HALF_OF_WEIGHT = 30.0  # nights within which a change begins with probability one half
 LEAST_NIGHTS = 22  # fewer tell nothing of a change
 CLIP, OUTLIER = 4.0, 5.0  # standard deviations: cut in means, named as a night apart
-SECOND, EARLY_LOOK, SURE_LOOK = 4.0, 1.0, 3.0  # see 4 above
+LEAST_Z, EARLY_LOOK, SURE_LOOK = 4.0, 1.0, 3.0  # see 4 above
 NO_LONGER = 2.0  # standard errors within which the latest nights no longer differ
 RECENT, LAGS = 14, 14
 # Nights before a change, and nights that tell of one among the first.
@@ -94,8 +94,8 @@ class Series(NamedTuple):
     sd: float
 
 
-def changes_of_level(nights: Nights, alpha: float) -> Series:
-    """Return what a series says on the morning after its last night.
+def _changes_in_turn(nights: Nights, alpha: float) -> tuple[list[LevelChange], int]:
+    """Return the changes, and where the likeliest of the last search begins.
 
     After each sure change the search begins anew with the nights that follow, at half of what was
     left of α.
@@ -117,8 +117,15 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
             break
         earlier = nights.take(changes[-2].begins if len(changes) > 1 else 0, changes[-1].begins)
         start = sure + 1
+    return changes, likeliest
+
+
+def changes_of_level(nights: Nights, alpha: float) -> Series:
+    """Return what a series says on the morning after its last night."""
+    n = len(nights)
+    changes, likeliest = _changes_in_turn(nights, alpha)
     edges = [0, *(one.begins for one in changes), n]
-    like = np.zeros(4)
+    like = np.zeros(3)
     line = None
     least = math.inf
     if changes:  # what is off a line through all nights, if it fits better than these levels
@@ -133,7 +140,7 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
     for i, (first, at, end) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
         before = nights.take(first, at)
         after = nights.take(at, end)
-        like = np.maximum(like, likeness(off_levels(before, [0, at - first])[0]))
+        like = np.maximum(like, likeness(off_levels(before, [0, at - first])[0])[0])
         _, z, _ = second_look(before, after.take(-RECENT), EARLY_LOOK)
         least = min(least, abs(z))
         if end == n and not (z * changes[i].size > 0 and abs(z) > NO_LONGER):
@@ -146,11 +153,12 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
     if n >= LEAST_NIGHTS:
         # A change that is not yet shown must not pass for nights that are alike.
         parts = edges if changes else sorted({0, likeliest, n})
-        like = np.maximum(like, likeness(off_levels(nights, parts)[0] if line is None else line))
+        off = off_levels(nights, parts)[0] if line is None else line
+        like = np.maximum(like, likeness(off)[0])
         off, of_nights = off_levels(nights, edges, cut=False)
         apart = {int(at): off[at] for at in np.flatnonzero(np.abs(off) > OUTLIER)}
         sd = np.median(of_nights) if np.ptp(nights.x) > 0 else math.nan
-    most = np.argmax(like[:3])
+    most = np.argmax(like)
     limit = TOO_ALIKE
     if any(one.ends is None for one in changes):
         limit = ALIKE_CLEAR if line is None and least > CLEAR else ALIKE_BEFORE
@@ -186,10 +194,10 @@ def _first_change(nights: Nights, alpha: float, earlier: Nights) -> tuple[LevelC
         before = nights.take(0, at)
         after = nights.take(at, last + 1)
         size, z, off = second_look(before, after, EARLY_LOOK)
-        if abs(z) <= SECOND or np.count_nonzero(off * size > 0) < 2:
+        if abs(z) <= LEAST_Z or np.count_nonzero(off * size > 0) < 2:
             continue
         found = found or LevelChange(at, last, None, evidence[last], size)
-        if abs(second_look(before, after, SURE_LOOK)[1]) > SECOND:
+        if abs(second_look(before, after, SURE_LOOK)[1]) > LEAST_Z:
             return found._replace(begins=at, sure=last, size=size), at
     if step is not None and found is not None:
         step = step._replace(found=found.found, log_evidence=found.log_evidence)
@@ -200,7 +208,7 @@ def _first_step(nights: Nights) -> LevelChange | None:
     """Return the first clear step of the first nights, a week after it or later."""
     for last in range(LEAST_NIGHTS - 1, min(len(nights), STEPS_UNTIL)):
         at, size, z = _clearest_step(nights.take(0, last + 1))
-        if abs(z) > SECOND and last - at >= NIGHTS_AFTER - 1:
+        if abs(z) > LEAST_Z and last - at >= NIGHTS_AFTER - 1:
             return LevelChange(at, last, last, math.nan, size)
     return None
 
@@ -239,8 +247,7 @@ def _clearest_step(nights: Nights) -> tuple[int, float, float]:
     size = (one @ value) / (one @ one)
     rest = value - size * one
     spread = max(1.0, rest @ rest / (n - of_day.shape[1] - 1))
-    long_run = max(1.0, likeness(rest)[3] + SURE_LOOK * 2 * math.sqrt(4.5 / n))
-    error = math.sqrt(long_run * spread / (one @ one))
+    error = math.sqrt(_long_run(rest, SURE_LOOK) * spread / (one @ one))
     return edges[1], size / (np.median(sd) * math.sqrt(spread)), size / error
 
 
@@ -337,7 +344,7 @@ def log_evidence(nights: Nights) -> tuple[Floats, np.ndarray]:
 
 def off_levels(nights: Nights, edges: list[int], cut: bool = True) -> tuple[Floats, Floats]:
     """Return distances from levels between edges plus days of the week, in standard deviations,
-    and these; or not cut."""
+    and these. With `cut`, far nights are clipped, and weighted means are taken off once more."""
     n = len(nights)
     part = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     day = _days(nights) if n >= LEAST_NIGHTS - 1 else np.zeros(n, np.int64)
@@ -353,7 +360,7 @@ def off_levels(nights: Nights, edges: list[int], cut: bool = True) -> tuple[Floa
     return off / sd, sd
 
 
-def likeness(off: Floats) -> Floats:
+def likeness(off: Floats) -> tuple[Floats, float]:
     """Return correlations of nights at lag 1, at lag 7 and summed over lags 1 to 14, in standard
     errors; and the long-run variance over the variance (Bartlett)."""
     n = len(off)
@@ -361,12 +368,21 @@ def likeness(off: Floats) -> Floats:
     squares = off @ off
     lags = min(LAGS, n // 4)
     if squares <= 0 or lags < 1:
-        return np.array([0.0, 0.0, 0.0, 1.0])
+        return np.zeros(3), 1.0
     r = np.array([off[lag:] @ off[:-lag] / squares + 1 / n for lag in range(1, lags + 1)])
     long_run = 1 + 2 * (1 - np.arange(1, lags + 1) / (lags + 1)) @ r
     week = r[6] if lags >= 7 else 0.0
     root = math.sqrt(n)
-    return np.array([r[0] * root, week * root, r.sum() * root / math.sqrt(lags), long_run])
+    return np.array([r[0] * root, week * root, r.sum() * root / math.sqrt(lags)]), long_run
+
+
+def _long_run(off: Floats, more: float) -> float:
+    """Return the long-run variance over the variance, `more` of its standard errors larger.
+
+    Its error is that of 2 Σ w r, where each r has the variance 1/n and Bartlett's weights of 14
+    lags have Σ w² = 4.5.
+    """
+    return max(1.0, likeness(off)[1] + more * 2 * math.sqrt(4.5 / len(off)))
 
 
 def second_look(before: Nights, after: Nights, more: float) -> tuple[float, float, Floats]:
@@ -378,7 +394,7 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
     n = len(before)
     m = len(after)
     off, _ = off_levels(before, [0, n])
-    long_run = max(1.0, likeness(off)[3] + more * 2 * math.sqrt(4.5 / n))
+    long_run = _long_run(off, more)
     middle, tau2 = _by_day(before)
     var = variances(before, tau2)
     reach = CLIP * np.sqrt(var)
