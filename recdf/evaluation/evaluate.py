@@ -36,7 +36,7 @@ from ..matching.side_tables.sides import SIDE_TABLES, SideTableArguments, read_s
 from ..metrics.call import Call, Carry
 from ..metrics.compute import per_user_frame
 from ..metrics.strings import Metrics, parse
-from .part import TRUTH, Failure, Measured, Part, PartResult, measure
+from .part import Failure, Measured, Part, PartResult, measure
 from .result import Evaluation
 from .spec import Spec, spec_of
 from .summary_rows import counts_of, exposure_rows, summary_table
@@ -121,14 +121,13 @@ def finish_summary(call: Call, result: PartResult) -> tuple[pd.DataFrame, Spec]:
         described = sides.described()
         side_counts = sides.counts
     counts = {**side_counts, **measured.counts}
-    truth = counts.pop(TRUTH, None)
     call.warn(measured.overlap, counts, measured.by)
     warn_of_by(measured.by, measured.n_lists, measured.overlap, call.options)
     exposed = measured.exposed
     if measured.exposure is not None:
         of_parts = counts_of(measured.exposure, call.options, call.given)
         exposed = exposure_rows(of_parts, measured.n_lists, call.requests, call.options)
-    spec = spec_of(call, measured.order, measured.relevance_col, counts, described, truth)
+    spec = spec_of(call, measured.order, measured.relevance_col, counts, described, measured.truth)
     moments = measured.moments
     groups = measured.groups
     return summary_table(call, measured.by, moments, exposed, groups, spec), spec

@@ -60,7 +60,6 @@ from .summary_rows import (
 from .value_moments import GroupMoments
 
 WHOLE = frozenset({0})
-TRUTH = "truth"  # beside the counts, which add up as it does
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class Measured:
     same in every part · side_tables : descriptions of the side tables, made once for the whole
     population (None: not yet) · groups : moments within groups of items · exposure : sums for
     metrics of exposure · exposed : rows of these metrics in the summary, where the part is the
-    whole.
+    whole · truth : a digest of `true`, if all of its rows count.
     """
 
     by: DataFrame
@@ -126,6 +125,7 @@ class Measured:
     groups: ItemGroups | None = None
     exposure: ExposureSums | None = None
     exposed: DataFrame | None = None
+    truth: int | None = None
 
     def __add__(self, other: Measured) -> Measured:
         if not self.by.equals(other.by):
@@ -141,6 +141,7 @@ class Measured:
             overlap=self.overlap + other.overlap,
             groups=_sum(self.groups, other.groups),
             exposure=_sum(self.exposure, other.exposure),
+            truth=_sum(self.truth, other.truth),
         )
 
 
@@ -246,6 +247,7 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
             side_counts=matched.side_counts,
             overlap=matched.overlap,
             side_tables=matched.sides.checked.described() if part.whole else None,
+            truth=_truth_digest(matched, call),
             **_the_rest(matched, call, n_lists, part.whole),
         )
         first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
@@ -265,7 +267,7 @@ def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> di
     if not len(matched):
         more = {} if call.item_by is None else without_group(matched, call.item_by)
         return {"counts": counts | more}
-    lists = matched.true_lists
+    gain = matched.true_lists.gain
     item_col = options.item_col
     if whole:
         counts_of = lambda k, by: ListCounts(matched.at(k), by)  # noqa: E731
@@ -275,21 +277,30 @@ def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> di
     counts |= unknown_counts(matched, call.requests)
     if call.item_by is not None:
         # The largest gain of the population, not of a group, is the scale of every group.
-        known = call.knowing(max_gain=float(lists.gain.max())) if len(lists.gain) else call
+        known = call.knowing(max_gain=float(gain.max())) if len(gain) else call
         groups = item_groups(matched, known.requests, options, call.item_by)
         counts |= groups.counts
-    if matched.has_true and options.population.rule in ("true", "all"):  # all its rows count
-        # A number that tells the items of `true` and their gains from others; those of parts add
-        # up. A gain counts as a whole number below 1022, so that the sums are exact.
-        item = lists.item.astype(np.int64, copy=False)
-        one = lists.constant_gain
-        grade = 1.0 + np.asarray(1.0 if one else lists.gain, np.float64).view(np.uint64) % 1021
-        times = np.bincount(item) * grade if one else np.bincount(item, grade)
-        items, place = distinct_items(item, matched.n_items)
-        labels = take_values(true[item_col], lists.rows(place))
-        products = times.take(items).astype(np.uint64) * hashes(labels)
-        counts[TRUTH] = int(products.sum(dtype=np.uint64))
     return {"counts": counts, "groups": groups, "exposure": exposure, "exposed": exposed}
+
+
+def _truth_digest(matched: Matched, call: Call) -> int | None:
+    """Return a number that tells the items of `true` and their gains from others, if all of its
+    rows count. Those of parts add up.
+
+    A gain counts as a whole number below 1022, so that the sums are exact.
+    """
+    counts = matched.has_true and call.options.population.rule in ("true", "all")
+    if not len(matched) or not counts:
+        return None
+    lists = matched.true_lists
+    item = lists.item.astype(np.int64, copy=False)
+    one = lists.constant_gain
+    grade = 1.0 + np.asarray(1.0 if one else lists.gain, np.float64).view(np.uint64) % 1021
+    times = np.bincount(item) * grade if one else np.bincount(item, grade)
+    items, place = distinct_items(item, matched.n_items)
+    labels = take_values(matched.frames[0][call.options.item_col], lists.rows(place))
+    products = times.take(items).astype(np.uint64) * hashes(labels)
+    return int(products.sum(dtype=np.uint64))
 
 
 def result_bytes(result: PartResult) -> bytes:

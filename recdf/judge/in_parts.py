@@ -103,7 +103,9 @@ class Summing(OfParts):
         beside: Sequence[str],
         cell_forms: FormsOfPairs,
     ) -> Summing:
-        """What is to be added up, by the first rows and by the range of all rows."""
+        """What is to be added up, by the range of all rows. The first rows, or the `cell_forms` of
+        an earlier pass, say what is far from the mean. Columns `beside` the metrics are tested as
+        covariates are."""
         fill = np.zeros(len(columns))  # a null is the mean of the others
         sample, _ = floats_of(parts.sample, columns)
         for i, values in enumerate(sample):
@@ -383,21 +385,12 @@ class SummedUsers:
 
     @classmethod
     def of(
-        cls,
-        parts: UserParts,
-        metrics: Sequence[tuple[Linear, tuple[Linear, ...]]],
-        columns: list[str],
-        label_cols: list[str],
-        user: str | None,
-        beside: Sequence[str],
-        cell_forms: FormsOfPairs,
+        cls, parts: UserParts, summing: Summing, pairs: Iterable[tuple[Any, ...]]
     ) -> SummedUsers:
-        """Add up all users; an id in several rows raises. The first rows, or the `cell_forms` of an
-        earlier pass, say what is far from the mean. Columns `beside` the metrics are tested as
-        covariates are."""
-        given = metrics, columns, label_cols, user, beside, cell_forms
-        summing = Summing.planned(parts, *given)
-        names = [*label_cols, *columns, *filter(None, [user])]
+        """Add up all users; an id in several rows raises. `pairs` are the comparisons that have
+        forms of their own."""
+        user = summing.user
+        names = [*summing.label_cols, *summing.columns, *filter(None, [user])]
         some = [one for one in summing.of_all(parts, names) if one.keys]
         ends = sorted((first, last, up) for one in some for first, last, up in one.ids)
         ascend = all(up for *_, up in ends) and all(
@@ -405,7 +398,7 @@ class SummedUsers:
         )
         if user is not None and not ascend and not parts.distinct(user):
             raise RowsNeeded
-        return cls._merged(parts, summing, some, [*cell_forms])
+        return cls._merged(parts, summing, some, pairs)
 
     @classmethod
     def _merged(
@@ -413,7 +406,7 @@ class SummedUsers:
         parts: UserParts,
         summing: Summing,
         some: list[SummedPart],
-        pairs: list[tuple[Any, ...]],
+        pairs: Iterable[tuple[Any, ...]],
     ) -> SummedUsers:
         """The sums of all parts that have users."""
         place = {key: i for i, key in enumerate(dict.fromkeys(a for p in some for a in p.keys))}

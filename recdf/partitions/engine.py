@@ -566,7 +566,7 @@ class EngineRun(Run):
         keys = list(map(str, self.needed.keys))
         of_pred = [*self.needed.by, *self.call.carry]
         of_keys = table.select(keys)
-        key_frame = plain = labels_of_table(of_keys)
+        plain = labels_of_table(of_keys)
         if self.needed.given is not None:
             key_frame = as_dtypes(plain, dict(self.needed.given.dtypes))
         else:

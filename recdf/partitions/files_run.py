@@ -297,8 +297,8 @@ def files_engine(
     at_once: int = 1,
     shown: bool | None = None,
 ) -> Iterator[FilesEngine]:
-    """Return an engine that deals the rows of files by their keys. So many bytes of `memory` may
-    wait for their bucket, and others wait in a file in the `folder`."""
+    """Open an engine that deals the rows of files by their keys, and close it at the end. So many
+    bytes of `memory` may wait for their bucket, and others wait in a file in the `folder`."""
     with Progress(sum(one.n_rows for one in sources.values()), what, shown) as progress:
         batch_rows = dict.fromkeys(sources, BATCH_ROWS)
         engine = FilesEngine(folder, batch_rows, Memory(memory), at_once, progress)
@@ -313,9 +313,10 @@ class FilesRun(Run):
     needed: NeededOfFiles
 
     def __init__(self, engine: FilesEngine, files: NeededOfFiles, n_buckets: int) -> None:
-        rows = {role: pa.field(ROW, pa.int64()) for role in files.call.options.population.frames}
+        numbered = files.call.options.population.frames
+        row = pa.field(ROW, pa.int64())
         schemas = {
-            role: one.append(rows[role]) if role in rows else one
+            role: one.append(row) if role in numbered else one
             for role, one in files.schemas.items()
         }
         super().__init__(engine, files.sources, replace(files, schemas=schemas), n_buckets)

@@ -21,7 +21,7 @@ from ...judge.effects.fits import fits
 from ...judge.effects.means import estimate
 from ...judge.effects.units import Linear, Units
 from ...judge.far_units import CellForm, CellKey
-from ...judge.in_parts import NO_USERS, Regressed, SummedUsers, floats_of
+from ...judge.in_parts import NO_USERS, Regressed, SummedUsers, Summing, floats_of
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -236,18 +236,14 @@ def _key_in_parts(
 
 class InCells(NamedTuple):
     """Both arms of a metric by their cells (2, strata, patterns), as units; `constants` take the
-    place of nulls in each pattern."""
+    place of nulls in each pattern. A metric and a cell of each arm are their key."""
 
+    key: tuple[int, ...]
     cells: Codes
     units: Units
     constants: Floats
     n_missing: int
     remarks: tuple[str, ...]
-
-    def key(self, metric: int) -> tuple[int, ...]:
-        """What tells the arms of a metric from others."""
-        control, treatment = self.cells.max(axis=(1, 2)).tolist()
-        return metric, control, treatment
 
 
 @dataclass(frozen=True)
@@ -359,7 +355,8 @@ class SummedArms(ArmsInCells):
             for name, one in specs.items()
         ]
         cell_forms = {} if before is None else before.cell_forms(control)
-        users = SummedUsers.of(parts, forms, columns, labels, key, beside, cell_forms)
+        summing = Summing.planned(parts, forms, columns, labels, key, beside, cell_forms)
+        users = SummedUsers.of(parts, summing, cell_forms)
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
         stratum, levels = group_codes(users.labels, "data", strata)
@@ -420,7 +417,7 @@ class SummedArms(ArmsInCells):
         for metric, of in self.each(control):
             if no_estimate(of.units):
                 raise RowsNeeded
-            values = estimate(replace(of.units, spreads=self.spreads.get(of.key(metric)))).values
+            values = estimate(of.units).values
             n_columns = len(self.users.of_metrics[metric].form.columns)
             forms = found.setdefault((metric, *self.users.variants_of(of.cells)), {})
             arms = of.cells.reshape(len(values.form), -1)
@@ -451,7 +448,7 @@ class SummedArms(ArmsInCells):
                         needed = Regressed(len(sizes), fit, stratum, read, constants)
                         of_cells.setdefault(cell, []).append(needed)
                     sizes.append(len(fit.columns))
-            places[of.key(metric)] = slice(first, len(sizes))
+            places[of.key] = slice(first, len(sizes))
         if not places:
             return {}
         found = self.users.spreads(parts, of_cells, sizes)
@@ -478,11 +475,12 @@ class SummedArms(ArmsInCells):
         covariates = [form.covariates[given.index(x)] for x in used]
         covariates += [Linear(len(form.columns) + i) for i in range(len(flags))]
         units = self.users.units(metric, known, tuple(covariates), constants, self.stratified)
-        units = replace(units, regressed=regressed)
+        key = metric, *known.max(axis=(1, 2)).tolist()
+        units = replace(units, regressed=regressed, spreads=self.spreads.get(key))
         missing = np.logical_or.reduce([~there, *(self.missing(x) for x in given)])
         n_missing = int(self.count(missing & there, cells).sum())
         remarks = ("unequal_covariate_missing",) * (len(used) < len(given))
-        return InCells(known, units, constants, n_missing, remarks)
+        return InCells(key, known, units, constants, n_missing, remarks)
 
     def tested(self) -> dict[str, dict[str, MetricColumns]]:
         weight: dict[str, MetricColumns] = (
@@ -510,14 +508,13 @@ class SummedArms(ArmsInCells):
         odd |= like and not record.only_0_and_1(of.units.metric.num)
         if odd or no_estimate(of.units):
             raise RowsNeeded
-        units = replace(of.units, spreads=self.spreads.get(of.key(metric)))
         unknown = self.count(null & ~empty, cells)
         every = self.count(null | ~null, cells)
         dropped = both(int, tuple(self.count(null, cells).sum(axis=1)))
         unequal = ("unequal_missing",) if differ(unknown, every, self.stratified) else ()
         return Ready(
             name,
-            units,
+            of.units,
             dropped,
             of.remarks + unequal,
             MetricKind.of(self.named[name]),
