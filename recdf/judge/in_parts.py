@@ -8,8 +8,9 @@ columns into memory. What a part gives is small, and can be sent from worker to 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..inputs.codes import Codes
-from ..inputs.data_files import UserParts
+from ..inputs.data_files import OfBatches, UserParts
 from ..stats.numbers import Floats
 from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, order_of_cells, products_of
 from .effects.fits import Fit
@@ -49,29 +50,25 @@ class SummedPart(NamedTuple):
     ids: list[tuple[int, int, bool]]
 
 
-class OfParts:
-    """What is made of each part: None where the rows are needed, since an engine would report
+def _made_of_part(work: OfBatches, batches: Iterator[pa.RecordBatch]) -> Any:
+    """What some work makes of a part: None where the rows are needed, since an engine would report
     `RowsNeeded` of a worker as a job that failed."""
+    try:
+        return work(batches)
+    except RowsNeeded:
+        return None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Any:
-        try:
-            return self.of(batches)
-        except RowsNeeded:
-            return None
 
-    def of(self, batches: Iterable[pa.RecordBatch]) -> Any:
-        raise NotImplementedError
-
-    def of_all(self, parts: UserParts, names: Iterable[str]) -> list[Any]:
-        """What is made of every part, of which some columns are read."""
-        found = parts.run(self, [*dict.fromkeys(names)])
-        if any(one is None for one in found):
-            raise RowsNeeded
-        return found
+def _made_of_all(parts: UserParts, work: OfBatches, names: Iterable[str]) -> list[Any]:
+    """What some work makes of every part, of which some columns are read."""
+    found = parts.run(partial(_made_of_part, work), [*dict.fromkeys(names)])
+    if any(one is None for one in found):
+        raise RowsNeeded
+    return found
 
 
 @dataclass(frozen=True)
-class Summing(OfParts):
+class Summing:
     """Adds up the batches of a part. The rows are needed where a label is null, or a column has no
     numbers.
 
@@ -113,7 +110,7 @@ class Summing(OfParts):
             fill[i] = there.sum() / max(len(there), 1)
             sample[i] = np.where(np.isnan(values), fill[i], values)
         if (span := parts.spans(columns)) is None:
-            spans = itertools.chain(*parts.run(_Ends(columns), columns))
+            spans = itertools.chain(*parts.run(partial(_ends, columns), columns))
             lows, highs = zip(*spans, strict=True)
             span = np.fmin.reduce(lows), np.fmax.reduce(highs)
         low, high = span
@@ -150,7 +147,7 @@ class Summing(OfParts):
 
     def _knowing(self, sample: pa.RecordBatch) -> Summing:
         """The same, where the first rows tell how far the farthest units are at least."""
-        found = self.of([sample])
+        found = self([sample])
         forms = []
         for form, far in zip(self.forms, found.far, strict=True):
             far.cut(*form.at(found.keys))
@@ -159,7 +156,7 @@ class Summing(OfParts):
             forms.append(form._replace(farthest_seen=seen))
         return replace(self, forms=forms)
 
-    def of(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
         sums = np.zeros((2, 0, size, size), np.int64)
         empty = np.zeros((0, len(self.columns)))
@@ -288,21 +285,16 @@ def floats_of(
     return found, null
 
 
-@dataclass(frozen=True)
-class _Ends:
+def _ends(columns: list[str], batches: Iterable[pa.RecordBatch]) -> list[tuple[Floats, Floats]]:
     """The smallest and the largest value of each column of a part; NaN of nulls only."""
-
-    columns: list[str]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> list[tuple[Floats, Floats]]:
-        found = []
-        for batch in batches:
-            if batch.num_rows:
-                values, null = floats_of(batch, self.columns)
-                ends = (np.min, np.max) if null is None else (np.fmin.reduce, np.fmax.reduce)
-                low, high = (np.array([one(x) for x in values]) for one in ends)
-                found.append((low, high))
-        return found
+    found = []
+    for batch in batches:
+        if batch.num_rows:
+            values, null = floats_of(batch, columns)
+            ends = (np.min, np.max) if null is None else (np.fmin.reduce, np.fmax.reduce)
+            low, high = (np.array([one(x) for x in values]) for one in ends)
+            found.append((low, high))
+    return found
 
 
 def _ascends(ids: pa.Array) -> tuple[int, int, bool]:
@@ -325,7 +317,7 @@ class Regressed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Spreads(OfParts):
+class Spreads:
     """Adds up what the variances of regressions need, by the regressions that each cell is a part
     of. The sums of each place are a square matrix of this size."""
 
@@ -334,7 +326,7 @@ class Spreads(OfParts):
     of_cells: Mapping[int, list[Regressed]]
     sizes: list[int]
 
-    def of(self, batches: Iterable[pa.RecordBatch]) -> list[Floats]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> list[Floats]:
         known = {key: i for i, key in enumerate(self.keys)}
         found = [np.zeros((size, size)) for size in self.sizes]
         for batch in batches:
@@ -391,7 +383,7 @@ class SummedUsers:
         forms of their own."""
         user = summing.user
         names = [*summing.label_cols, *summing.columns, *filter(None, [user])]
-        some = [one for one in summing.of_all(parts, names) if one.keys]
+        some = [one for one in _made_of_all(parts, summing, names) if one.keys]
         ends = sorted((first, last, up) for one in some for first, last, up in one.ids)
         ascend = all(up for *_, up in ends) and all(
             a[1] < b[0] for a, b in itertools.pairwise(ends)
@@ -457,9 +449,8 @@ class SummedUsers:
     ) -> list[Floats]:
         """What the variance of each regression needs, from another pass."""
         one = self.summing
-        found = Spreads(one, self.keys, of_cells, sizes).of_all(
-            parts, [*one.label_cols, *one.columns]
-        )
+        work = Spreads(one, self.keys, of_cells, sizes)
+        found = _made_of_all(parts, work, [*one.label_cols, *one.columns])
         return [np.sum(of, axis=0) for of in zip(*found, strict=True)]
 
     def variants_of(self, arms: Codes) -> tuple[Any, ...]:

@@ -551,7 +551,7 @@ def rows_and_differences(
 ) -> tuple[ExperimentRows | None, list[Difference]]:
     """The rows of users in parts by their variants, strata and times, if there are any, and what
     these say against their variants: they are few columns, and the tests need them together."""
-    names = [*times.strata, *filter(None, [times.assigned, times.measured])]
+    names = times.named
     names += [name for name in head.columns if looks_like_date(head[name])]
     names += key_of_health(health)
     if not names:

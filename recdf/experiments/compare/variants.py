@@ -566,9 +566,7 @@ def _clusters_of_parts(
     head = parts.head
     labels = list(dict.fromkeys([variant_col, *by_cols, *times.strata]))
     dates = [name for name in head.columns if looks_like_date(head[name])]
-    keys = list(
-        dict.fromkeys([*labels, *clusters, *dates, *filter(None, [times.assigned, times.measured])])
-    )
+    keys = list(dict.fromkeys([*labels, *clusters, *dates, *times.named]))
     users = as_columns(user_col) or ["user_id"] * ("user_id" in head.columns)
     ids = [name for name in users if name not in keys]
     try:

@@ -293,6 +293,10 @@ class TimeColumns(NamedTuple):
     strata: list[str]
     measured: str | None
 
+    @property
+    def named(self) -> list[str]:
+        return [*self.strata, *filter(None, [self.assigned, self.measured])]
+
 
 def differences_in_time(
     data: pd.DataFrame, rows: ExperimentRows, labels: list[str], times: TimeColumns
