@@ -472,26 +472,13 @@ class Covariates:
 
 
 def make_units(
-    metric: MetricRows,
-    both: ArmRows,
-    data: ExperimentRows,
-    resampled: bool = False,
-    made: dict[Any, Covariates] | None = None,
+    metric: MetricRows, both: ArmRows, data: ExperimentRows, resampled: bool = False
 ) -> Ready:
     """The units of a metric in the rows of both arms; `resampled` ones are not adjusted by a
-    regression.
-
-    `made` keeps the covariates for the next metric, which often has the same; it holds those of one
-    metric at most.
-    """
+    regression."""
     kept = data.comparable(both.defined(metric.defined))
     sample = metric.sample.each(kept.take)
-    key = (id(metric.defined), *((id(one.num), id(one.den)) for one in metric.covariates.values()))
-    made = {} if made is None else made
-    if key not in made:
-        made.clear()
-        made[key] = Covariates.of(metric, kept, data)
-    covariates = made[key]
+    covariates = Covariates.of(metric, kept, data)
     used = covariates.filled
     remarks = list(covariates.remarks)
     regressed = sample.den is None and data.clusters is None and not resampled and bool(used)
@@ -528,6 +515,8 @@ def differ(some: Floats, of: Floats, stratified: bool) -> bool:
 
 def unequal(flags: Mask, both: ArmRows, data: ExperimentRows) -> bool:
     """Whether the shares of flagged rows differ between two arms beyond chance."""
+    if not flags.any():
+        return False
     return differ(data.counts(both.where(flags)), data.counts(both), data.strata is not None)
 
 

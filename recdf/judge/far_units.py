@@ -166,14 +166,12 @@ class Far:
         order = np.lexsort((*self.rows.T, -far, self.cell))
         rows = self.rows[order]
         cell = self.cell[order]
-        far = far[order]
         new = np.ones(len(order), bool)
         new[1:] = (cell[1:] != cell[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
-        first = np.flatnonzero(new)
-        rows = rows[first]
-        cell = cell[first]
-        far = far[first]
-        count = np.add.reduceat(self.count[order], first)
+        count = np.add.reduceat(self.count[order], np.flatnonzero(new))
+        rows = rows[new]
+        cell = cell[new]
+        far = far[order][new]
         above = np.cumsum(count)
         starts = np.searchsorted(cell, np.arange(len(self.bound)))
         before = np.concatenate([[0.0], above])[starts]

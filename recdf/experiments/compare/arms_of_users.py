@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,7 +42,7 @@ from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.balance import p_of_balance, strata_moved
 from ..decide.sample_ratio import Surplus, count_rows
-from ..samples import Covariates, MetricRows, Ready, Settings, make_units
+from ..samples import MetricRows, Ready, Settings, make_units
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
@@ -117,10 +116,8 @@ def compare_arms(
 ) -> list[Row]:
     """One row per metric for one treatment in one segment; `surplus` is how many more of its users
     one arm has."""
-    made: dict[Any, Covariates] = {}
     ready = (
-        make_units(one, both_arms, data, settings.tests[one.name] == "bootstrap", made)
-        for one in metrics
+        make_units(one, both_arms, data, settings.tests[one.name] == "bootstrap") for one in metrics
     )
     return compare_ready(ready, settings, data, surplus)
 
