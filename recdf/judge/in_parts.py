@@ -110,7 +110,7 @@ class Summing:
             fill[i] = there.sum() / max(len(there), 1)
             sample[i] = np.where(np.isnan(values), fill[i], values)
         if (span := parts.spans(columns)) is None:
-            spans = itertools.chain(*parts.run(partial(_ends, columns), columns))
+            spans = itertools.chain(*parts.run(partial(_ends_of_part, columns), columns))
             lows, highs = zip(*spans, strict=True)
             span = np.fmin.reduce(lows), np.fmax.reduce(highs)
         low, high = span
@@ -285,7 +285,9 @@ def floats_of(
     return found, null
 
 
-def _ends(columns: list[str], batches: Iterable[pa.RecordBatch]) -> list[tuple[Floats, Floats]]:
+def _ends_of_part(
+    columns: list[str], batches: Iterable[pa.RecordBatch]
+) -> list[tuple[Floats, Floats]]:
     """The smallest and the largest value of each column of a part; NaN of nulls only."""
     found = []
     for batch in batches:
