@@ -285,3 +285,20 @@ def test_codes_of_a_comparison_are_read_or_named():
         pd.testing.assert_frame_equal(found, plain)
     with pytest.raises(rd.DataError, match=r"comparison\['withheld'\] holds 'later'"):
         segment_effects(table.assign(withheld="later"))
+
+
+def test_quantiles_that_jump_do_not_tell_segments_apart():
+    """Of 400 users an arm, 9 or 11 % take the slow path: p90 is 100 or 1,000 by chance."""
+    slow = {("fi", "A"): 36, ("fi", "B"): 44, ("no", "A"): 44, ("no", "B"): 36}
+    rows = [
+        {"country": country, "variant": variant, "ms": 1000.0 * (i < n) + 100 + i / 1000}
+        for (country, variant), n in slow.items()
+        for i in range(400)
+    ]
+    given = {"control": "A", "quantiles": 0.9, "by": "country", "expected": {"A": 1, "B": 1}}
+    table = rd.experiments.compare_quantiles(pd.DataFrame(rows), "ms", **given)
+    assert table["remarks"].tolist() == ["gap", "gap"]
+    found = rd.experiments.segment_effects(table, details=True).iloc[0]
+    assert found["reject"]
+    assert (found["withheld"], found["effect"]) == ("gap", "")
+    assert found["verdict"] == "check: ms p90 lies between two groups of values"

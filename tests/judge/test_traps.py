@@ -317,6 +317,9 @@ def test_users_of_both_arms_are_named_by_every_comparison():
         rd.experiments.compare_quantiles(joined, "y", quantiles=0.5, **shares, details=True),
     ):
         assert "users_in_both" in found["remarks"].iloc[0]
+    of_moments = {"control": "A", "larger_is_better": "y", "expected": {"A": 10, "B": 1}}
+    found = rd.experiments.compare_variants_from_moments(moments, **of_moments)
+    assert found["withheld"].tolist() == ["users_in_both"]  # the joined frame said it
 
 
 def with_past(shift, n=3000):

@@ -215,7 +215,8 @@ def segment_effects(
         segment, if the comparison has it), `mean_effect` (τ̄), `df`, `reject` and `tau` (T).
         Verdict: "differs between segments", "no difference between segments shown", or why it is
         withheld: a sample ratio that does not fit in a segment, or a difference that rests on
-        segments that should not be read (tiny arms, skewed) and is not shown without them. A
+        segments that should not be read (tiny arms, skewed, quantiles that jump) and is not shown
+        without them. A
         segment has no verdict of its own here.
 
     Raises
@@ -280,6 +281,8 @@ def segment_effects(
     table = table.assign(confidence=confidence_of(comparison))
     judged = table.reindex(columns=["withheld", "remarks"], fill_value="")
     withheld = judged["withheld"].to_numpy(object)
+    for code in ("gap", "ties"):  # errors of such quantiles do not tell how far they jump
+        withheld[(withheld == "") & has(judged["remarks"], code)] = code
     doubted = withheld != ""
     unchecked = has(judged["remarks"], "ratio_not_checked")
     group = table.groupby(pair, sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)

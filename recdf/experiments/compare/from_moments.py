@@ -46,7 +46,7 @@ from ...stats.arms import both, moments_of
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import ThirdMoment
+from ..decide.balance import ThirdMoment, n_in_both
 from ..samples import (
     MetricKind,
     MetricRows,
@@ -248,9 +248,9 @@ def _moments_of_rows(
 
 
 def _same_rows(one: MetricRows, other: MetricRows) -> bool:
-    """Whether two metrics have values in the same rows."""
-    masks: Any = one.defined, other.defined  # None where all rows have a value
-    return masks[0] is masks[1] or np.array_equal(*masks)
+    """Whether two metrics have values in the same rows; all rows have one where it is not told."""
+    masks: Any = one.defined, other.defined
+    return np.array_equal(*masks)
 
 
 @dataclass(frozen=True)
@@ -525,7 +525,8 @@ def compare_variants_from_moments(
     table = read_moments(moments, variant_col, by, [*names])
     sums = MomentArms.of(table, specs, past, health)
     _check_shares(sums, settings)
-    return compare_users(sums, 0, control, expected, health, settings, better, "moments")
+    left_out = n_in_both(moments)
+    return compare_users(sums, left_out, control, expected, health, settings, better, "moments")
 
 
 def _refuse_options(given: AnySpec) -> None:
@@ -562,6 +563,6 @@ def _check_shares(sums: MomentArms, settings: Settings) -> None:
         with undefined_is_nan():
             var = record.central[some, 0, 0] / record.n[some]
             like = np.isclose(var, mean * (1 - mean), rtol=_ROUNDING, atol=1e-15)
-            share = (mean >= 0) & (mean <= 1) & ~(low < 0) & ~(high > 1)
+            share = ~(low < 0) & ~(high > 1)
         if den is not None or not (share & like).all():
             raise no_share(name)

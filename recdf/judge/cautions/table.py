@@ -328,12 +328,16 @@ _ALL = (
     Caution(
         "gap",
         "the quantile lies between two groups of values, so that its estimate jumps",
+        "check: {metric} lies between two groups of values",
+        "segments",
         adds="; {metric} lies between two groups of values ({gap_low:4} to {gap_high:4}), "
         "compare the share above {gap_low:4}",
     ),
     Caution(
         "ties",
         "the quantile stands on steps, so that a share says more",
+        "check: {metric} stands on steps",
+        "segments",
         adds="; {metric} stands on steps, compare the share at or below {mean_control:4}",
     ),
     Caution(
