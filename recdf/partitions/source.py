@@ -22,8 +22,8 @@ from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path, plain_path
 from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.door import NamedFiles, new_names
-from ..inputs.frames import VIEWS, without_dictionary
-from ..inputs.ids import TEXTS
+from ..inputs.frames import EXACT, VIEWS, without_dictionary
+from ..inputs.ids import TEXTS, exact_nulls
 from ..inputs.list_cells import is_list
 from ..inputs.machine import each, n_threads, rows_at_a_time, sizes
 from ..inputs.options import Names
@@ -38,8 +38,9 @@ class Source:
 
     `schema` has the type of each column. For a dictionary column this is the type of its values.
     `categories` has the values of the dictionaries that were read so far. `null` has the columns in
-    which a null was read. `periods` has the frequency of each column of pandas periods, which are
-    stored as integers. `uuids` are the columns of UUIDs, which are stored as bytes.
+    which a null was read, and `large` those with integers that floats cannot tell apart. `periods`
+    has the frequency of each column of pandas periods, which are stored as integers. `uuids` are
+    the columns of UUIDs, which are stored as bytes.
     """
 
     def __init__(self, path: Any, role: str) -> None:
@@ -103,6 +104,7 @@ class Source:
         self.categories: dict[str, Array] = {}
         self._last: dict[str, Array] = {}
         self.null: set[str] = set()
+        self.large: set[str] = set()
         for name, values in named.items():
             if name not in self._odd:
                 self.categories[name] = values.unique().drop_null().cast(self.kind(name))
@@ -191,10 +193,13 @@ class Source:
     # categories
 
     def note(self, column: Array, name: str) -> None:
-        """Note whether the column has nulls. If it has categories in some file, note its values as
-        categories."""
+        """Note whether the column has nulls, and large integers. If it has categories in some file,
+        note its values as categories."""
         if column.null_count:
             self.null.add(name)
+        if column.type in (pa.int64(), pa.uint64()):
+            edges = [edge.as_py() or 0 for edge in pc.min_max(column).values()]
+            self.large |= {name} if max(map(abs, edges)) > EXACT else set()
         if not pa.types.is_dictionary(self.files_schema.field(name).type):
             return
         if not pa.types.is_dictionary(column.type):
@@ -241,7 +246,10 @@ class Source:
                 ValueError,
             ):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
                 frame = plain.replace_schema_metadata().to_pandas()
-            found[name] = frame[name].iloc[: len(table)]
+            values = frame[name]
+            if name in self.large and values.dtype == "float64":
+                values = exact_nulls(column)
+            found[name] = values.iloc[: len(table)]
         return DataFrame(found)
 
 

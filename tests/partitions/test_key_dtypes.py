@@ -5,6 +5,7 @@ import itertools
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from quick import few
 
@@ -69,3 +70,24 @@ def test_files_of_one_frame_may_drift(one, two, expected, tmp_path):
         found = rd.evaluate_parquet(tmp_path, tmp_path, "hits@2", users=users, buckets=3).per_user
         assert found["user_id"].tolist() == labels
         assert found["user_id"].dtype == expected
+
+
+@pytest.mark.parametrize("buckets", [1, 2])
+def test_large_ids_beside_nulls_stay_exact(tmp_path, buckets):
+    """pandas has floats for such columns of a file that notes no dtype of pandas."""
+    users = [2**53 + 1, 2**53, 2**53 + 2]
+    true = pa.table({"user_id": [None, *users], "item_id": [1, 2, 3, 4]})
+    pred = pa.table({"user_id": users, "item_id": [2, 9, 4], "score": [1.0, 2.0, 3.0]})
+    for table, name in ((true, "true"), (pred, "pred")):
+        pq.write_table(table, tmp_path / name)
+    for name in ("true", "all", "pred"):
+        found = rd.evaluate_parquet(
+            tmp_path / "true",
+            tmp_path / "pred",
+            "hits@1",
+            null_keys="drop",
+            buckets=buckets,
+            users=name,
+        ).per_user
+        assert found["user_id"].tolist() == users
+        assert found["hits@1"].tolist() == [1, 0, 1]
