@@ -168,10 +168,9 @@ def cells_by_bucket(packing: Packing, table: Table) -> dict[int, list[bytes]]:
 def bucket_of(table: Table, keys: Names, spread: str, n_buckets: int) -> ndarray:
     """Return the bucket of each row. Equal keys have the same bucket, whatever their types."""
     columns = [table[name] for name in keys]
-    missing = [null for null in map(nulls, columns) if null is not None]
-    if not missing:
+    null = any_null(columns)
+    if null is None:
         return part_of(columns, n_buckets)
-    null = np.logical_or.reduce(missing)
     bucket = (np.arange(len(table)) % n_buckets).astype(np.uint16)
     # The item decides, so that a row has the same bucket when a failed task runs again. Few rows
     # lack the item too.
@@ -332,10 +331,16 @@ def nulls(column: Any) -> ndarray | None:
     return null if null.any() else None
 
 
+def any_null(columns: Iterable[Any]) -> ndarray | None:
+    """Tell which rows have a null or NaN in some column. Return None if there are none."""
+    found = [null for null in map(nulls, columns) if null is not None]
+    return np.logical_or.reduce(found) if found else None
+
+
 def known_rows(table: Table, names: Names) -> Table:
     """Return the rows that have neither a null nor a NaN in these columns."""
-    missing = [null for null in (nulls(table[name]) for name in names) if null is not None]
-    return table.filter(pa.array(~np.logical_or.reduce(missing))) if missing else table
+    null = any_null(table[name] for name in names)
+    return table if null is None else table.filter(pa.array(~null))
 
 
 def distinct_rows(table: Table) -> Table:

@@ -260,17 +260,12 @@ class Run:
     def _id_columns(self) -> list[list[IdColumn]]:
         """Return groups of columns whose ids are compared with each other, read from those of the
         first rows of each frame that have all ids."""
-        checked = read_sides(self.call.given, self.call.options)
         heads = {role: known_rows(head, head.column_names) for role, head in self.heads.items()}
         frames = {role: frame_of_arrow(head) for role, head in heads.items()}
-        found = [
-            [read_ids(head[name], f"{role}[{name!r}]") for role, head in frames.items()]
-            for name in self.call.options.pair
+        return [
+            [*(read_ids(head[name], f"{role}[{name!r}]") for role, head in frames.items()), *sides]
+            for name, sides in self.needed.beside.items()
         ]
-        for columns, name in zip(found, self.needed.keys, strict=False):
-            columns += checked.key_ids(name)
-        found[-1] += checked.item_ids.values()
-        return found
 
 
 class EngineEvaluation(Result):

@@ -22,7 +22,7 @@ from ..evaluation.part import check_carried
 from ..evaluation.summary_rows import check_item_by, common_type
 from ..evaluation.value_moments import refuse_summary_names
 from ..inputs.frames import column
-from ..inputs.ids import exact_nulls, nullable, read_ids
+from ..inputs.ids import IdColumn, exact_nulls, nullable, read_ids
 from ..inputs.list_cells import ItemLists, item_lists
 from ..inputs.options import as_columns
 from ..inputs.true_and_pred import (
@@ -151,14 +151,18 @@ class Needed:
     def by(self) -> list[str]:
         return as_columns(self.call.options.by)
 
+    @cached_property
+    def beside(self) -> dict[str, list[IdColumn]]:
+        """The columns of both frames that hold ids, with the ids of side tables that are compared
+        with them."""
+        checked = read_sides(self.call.given, self.call.options)
+        found = {name: checked.key_ids(name) for name in self.keys}
+        return found | {self.call.options.item_col: list(checked.item_ids.values())}
+
     def kinds_differ(self) -> bool:
         """Tell, from the types alone, whether there are two columns whose ids can never be
         equal."""
-        options = self.call.options
-        checked = read_sides(self.call.given, options)
-        beside = {name: checked.key_ids(name) for name in self.keys}
-        beside[options.item_col] = list(checked.item_ids.values())
-        for name, sides in beside.items():
+        for name, sides in self.beside.items():
             kinds = {*id_kinds(self.schemas, name).values()}
             if len(kinds | {ids.kind for ids in sides if len(ids)}) > 1:
                 return True
