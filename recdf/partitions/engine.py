@@ -235,18 +235,18 @@ class Run:
         if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
             return overlap
         item = self.call.options.item_col
-        kinds = {role: self.needed.schemas[role].field(item).type for role in ("pred", "true")}
-        listed = pa.schema([("by", pa.int64()), *kinds.items()])
+        kinds = [(role, self.needed.schemas[role].field(item).type) for role in ("pred", "true")]
+        listed = pa.schema([("by", pa.int64()), *kinds])
         work = Listing(self.handle, listed, None if nothing else overlap.silent)
         found = self.engine.collect(self.dealt.tables(work, listed))
-        pred, true = (known_rows(found, [role]) for role in kinds)
-        both = [frame_of_arrow(pred)["pred"], frame_of_arrow(true)["true"]]
-        of_pred, of_true = encode([read_ids(one, item) for one in both]).columns
+        tables = {role: known_rows(found, [role]) for role, _ in kinds}
+        ids = [read_ids(frame_of_arrow(one)[role], item) for role, one in tables.items()]
+        of_pred, of_true = encode(ids).columns
         in_true = np.isin(of_pred.all(), of_true.all())
         if nothing:
             return replace(overlap, shares_item=bool(in_true.any()))
         shares = overlap.by_shares_item.copy()
-        shares[pred["by"].to_numpy()[in_true]] = True
+        shares[tables["pred"]["by"].to_numpy()[in_true]] = True
         return replace(overlap, by_shares_item=shares)
 
     def _samples(self) -> dict[str, str]:
@@ -567,8 +567,7 @@ class EngineRun(Run):
         else:
             # The dtypes are those of the first frame; keys of two frames with other categories are
             # values.
-            roles = [role for role in self.call.options.population.frames if role in self.frames]
-            frames = [self.frames[role] for role in roles or ["pred"]]
+            frames = [self.frames[role] for role in self.needed.roles]
             key_frame = self.engine.labels(of_keys, frames[0])
             dtypes = [self.engine.labels(of_keys.slice(0, 0), one).dtypes for one in frames]
             for name in key_frame.columns:

@@ -92,7 +92,7 @@ def measure_whole(files: NeededOfFiles, progress: Progress) -> PartResult:
         rows,
         keys=dict(files.key_labels(labels.select(files.keys), heads)) if keys else rows.keys,
         by=by,
-        carried={name: carried[name] for name in carried.columns},
+        carried=dict(carried),
     )
     return replace(found, measured=replace(found.measured, by=by), rows=rows)
 

@@ -398,15 +398,14 @@ class FilesRun(Run):
     def blocks(self, results: Results) -> Iterator[DataFrame]:
         """Yield the rows of `per_user` in their order."""
         needed = self.needed
-        keys = self.needed.keys
-        given = self.needed.given
         for block in results.blocks():
             place = block[PLACE].to_numpy()
             by = self.by_frame.take(place // self.span).reset_index(drop=True)
-            if given is None:
-                labels = needed.key_labels(block.select(keys), self.heads)
+            if needed.given is None:
+                labels = needed.key_labels(block.select(needed.keys), self.heads)
             else:
-                labels = given[keys].take(place % self.span).reset_index(drop=True)
+                rows = place % self.span
+                labels = needed.given[needed.keys].take(rows).reset_index(drop=True)
             carried = needed.carried(block, self.some_without_pred)
             numbers = block.select(self.call.result_columns).to_pandas()
             yield pd.concat([by, labels, carried, numbers], axis=1)

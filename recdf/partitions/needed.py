@@ -120,10 +120,9 @@ class Needed:
     @cached_property
     def key_fields(self) -> Schema:
         """The key columns of the per-user table."""
-        roles = [role for role in self.call.options.population.frames if role in self.schemas]
         fields = []
         for name in self.keys:
-            kinds = [self.schemas[role].field(name).type for role in roles or ["pred"]]
+            kinds = [self.schemas[role].field(name).type for role in self.roles]
             kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
             if self.given is not None:
                 try:
@@ -142,6 +141,12 @@ class Needed:
         kinds = dict.fromkeys(self.call.result_columns, pa.float64())
         kinds |= {name: pa.int64() for name in ("n_true", "n_pred") if name in kinds}
         return pa.schema([*carried, *kinds.items()])
+
+    @property
+    def roles(self) -> Sequence[str]:
+        """The frames that name the lists."""
+        found = [role for role in self.call.options.population.frames if role in self.schemas]
+        return found or ["pred"]
 
     @property
     def keys(self) -> list[str]:
@@ -238,8 +243,6 @@ class NeededOfFiles(Needed):
         """
         pred = self.sources["pred"]
         table = table.select(list(self.call.carry))
-        if not table.num_columns:
-            return DataFrame(index=range(len(table)))
         found = pred.as_pandas(table)
         likes = pred.as_pandas(table.slice(0, 0))
         for name in likes.columns if some_without_pred else []:

@@ -250,7 +250,7 @@ class Source:
             if name in self.large and values.dtype == "float64":
                 values = exact_nulls(column)
             found[name] = values.iloc[: len(table)]
-        return DataFrame(found)
+        return DataFrame(found, index=range(len(table)))
 
 
 def _renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
