@@ -39,7 +39,7 @@ from ..publishing import (
     published,
     write_text,
 )
-from ..tables.cells import brief_cells, plain_rows, to_text
+from ..tables.cells import brief_cells, columns_before, plain_rows, to_text
 from .arguments import (
     EXAMPLES,
     FILE_FORMATS,
@@ -224,7 +224,7 @@ def row_name(row: Mapping[Any, Any]) -> str:
             name for name in names if name not in ("better", "alike", "outliers", *VERDICT_COLUMNS)
         ]
         return ", ".join(row[name] for name in names if row[name] and isinstance(row[name], str))
-    segments = [f"{name} {row[name]}" for name in names[: names.index("metric")]]
+    segments = [f"{name} {row[name]}" for name in columns_before(row, "metric")]
     sides = ("treatment", "control"), ("model", "baseline")
     pairs = [f"{row[new]} vs. {row[old]}" for new, old in sides if new in row]
     return ", ".join([*segments, str(row["metric"]), *pairs])

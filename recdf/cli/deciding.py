@@ -12,6 +12,7 @@ from pandas import DataFrame
 
 from ..diagnostics import gate
 from ..diagnostics.gate_records import Side, junit_text, pair_of, read_side
+from ..display.given_tables import count_range
 from ..display.row_words import trend_words
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
@@ -33,10 +34,10 @@ from ..experiments.decide.sample_ratio import seen_words
 from ..experiments.samples import subset
 from ..formats.file_sets import read_beside, read_files
 from ..inputs.frames import column
-from ..judge.comparisons import report_table
+from ..judge.comparisons import NOT_IN_A_TERMINAL, report_table
 from ..judge.per_user_columns import unit_of
 from ..judge.verdict import has, warning_sentences
-from ..tables.cells import amount, columns_before
+from ..tables.cells import columns_before
 from .arguments import BOUNDS_FLAG, Given, as_bounds, as_pairs, given_files, taken_by
 from .arguments import flag as as_flag
 from .commands import (
@@ -65,8 +66,6 @@ from .stored_runs import (
 )
 
 GATE_CODES = {"pass": 0, "fail": 1, "undecided": 3}
-# The columns of `report_table` that fit into a terminal.
-SHOWN_COLUMNS = ("metric", "comparison", "effect", "relative", "p", "verdict", "notes")
 
 
 # -- models
@@ -92,9 +91,7 @@ def _compare(given: Namespace, options: Given) -> Reply:
         bounds=as_bounds(given.bounds),
         **options,
     )
-    least = table["n_users"].min()
-    most = table["n_users"].max()
-    n = amount(most, "user") if least == most else f"{least:,} to {amount(most, 'user')}"
+    n = count_range(table["n_users"], "user")
     head = f"{n}, test {table['test'].iloc[0]}, p {adjustment(table).words}\n"
     lines = [head, compact(table), *compared_labels(table), *warning_sentences(table)]
     for row in table.to_dict("records"):
@@ -311,10 +308,7 @@ def compact(table: DataFrame) -> str:
     """Return the columns that fit into a terminal: segments, metric, comparison, difference,
     relative, p, verdict."""
     shown = report_table(table).frame
-    before = columns_before(table, "metric")
-    names = [
-        name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN_COLUMNS
-    ]
+    names = [name for name in shown.columns if name not in NOT_IN_A_TERMINAL]
     head = {} if "not adjusted" in adjustment(table).words else {"p": "p adjusted"}
     return text_table({head.get(name, name): shown[name].tolist() for name in names})
 

@@ -27,6 +27,7 @@ from ..experiments.samples import (
     bounds_of,
     declared_bounds,
     defined_bounds,
+    rounding_of,
     seen_bounds,
 )
 from ..inputs.constraints import Budget, Natural, Share, check_budget, read_budgets
@@ -70,7 +71,6 @@ from .gate_records import (
 )
 
 NO_SAMPLE = "the lists that people judged are no random sample of all"
-NO_DIFFERENCE = 1e-12  # differences up to this share of the largest value are rounding
 
 Worst = Literal["pass", "undecided", "fail"]
 
@@ -375,7 +375,6 @@ def _gate_row(
         ):
             change, (mean_baseline, mean_candidate), labelled["labels"] = more, means, "both"
     sign = -1 if change.smaller else 1
-    rounding = NO_DIFFERENCE * np.nanmax(np.abs(both), initial=0.0)
     low, high = sorted(sign * end for end in change.ends())
     row = {
         "metric": metric,
@@ -396,7 +395,7 @@ def _gate_row(
         "provable": high if change.smaller else low,
         "n_users": change.n,
         "n_lists": np.count_nonzero(~np.isnan(both[0])),
-        "n_differ": np.count_nonzero(np.abs(change.gain) > rounding * change.weight),
+        "n_differ": np.count_nonzero(np.abs(change.gain) > rounding_of(both) * change.weight),
         "n_only_candidate": n_only_candidate,
         "n_only_baseline": n_only_baseline,
         "p_pass": math.nan,

@@ -19,7 +19,7 @@ from ..diagnostics.history import GAP_COLUMNS
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Row
-from ..judge.comparisons import note_of
+from ..judge.comparisons import note_of, sides_of
 from ..judge.verdict import is_withheld, says_worse, sign_of
 from ..tables.cells import (
     LETTERS,
@@ -72,7 +72,6 @@ from .row_words import (
     look_of_estimate,
     of_comparison,
     policy_of,
-    sides_of,
     trend_words,
     trust_of,
 )

@@ -14,6 +14,7 @@ from ..diagnostics.gate_records import row_cells
 from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.decide_experiment import allowed_of, change_text
 from ..judge.choices import Row
+from ..judge.comparisons import sides_of
 from ..judge.verdict import is_withheld
 from ..off_policy.estimate_value import FLAGS
 from ..tables.cells import (
@@ -41,11 +42,6 @@ IN_SEGMENT = "within"  # a column of segments that are named with their column
 
 
 # -- comparisons of models or variants
-
-
-def sides_of(row: TableRow | pd.DataFrame) -> tuple[str, str]:
-    """Return the columns of the new and the old side of a comparison."""
-    return ("model", "baseline") if "baseline" in row else ("treatment", "control")
 
 
 def segment_of(row: TableRow) -> str:

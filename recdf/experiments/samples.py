@@ -186,6 +186,13 @@ def seen_bounds(*values: Floats) -> MetricBounds:
     return min(float(np.nanmin(one)) for one in there), max(float(np.nanmax(one)) for one in there)
 
 
+def rounding_of(*values: Floats) -> float:
+    """Return how far apart equal values may be by rounding alone: some units in the last place of
+    the largest, or a small part of their range, which sums of many parts need."""
+    low, high = seen_bounds(*values)
+    return max(1e-12 * (high - low), 2.0**-48 * max(-low, high))
+
+
 def bounds_of(
     metric: str,
     declared: DeclaredBounds,

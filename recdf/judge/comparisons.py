@@ -9,10 +9,11 @@ from typing import Self
 
 import pandas as pd
 
-from ..errors import ColumnError, kind_of
+from ..errors import ColumnError, DataError, kind_of
 from ..tables.cells import (
     AnyFrame,
     ReportTable,
+    as_written,
     brief,
     columns_before,
     estimated,
@@ -22,11 +23,113 @@ from ..tables.cells import (
     p_value,
     visible,
 )
+from .cautions.table import CAUTIONS
 from .choices import AnyRow
 from .per_user_columns import frame_of
-from .verdict import VERDICT_COLUMNS, warnings_of, with_known_codes
+from .verdict import EFFECTS, VERDICT_COLUMNS, codes_of, warnings_of
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)
+# All columns of a comparison of variants, and of models.
+VARIANT_RESULT_COLUMNS = [
+    "metric",
+    "control",
+    "treatment",
+    "n_control",
+    "n_treatment",
+    "n_dropped",
+    "n_dropped_control",
+    "n_dropped_treatment",
+    "mean_control",
+    "mean_treatment",
+    "mean_control_adjusted",
+    "mean_treatment_adjusted",
+    "diff",
+    "se",
+    "se_control",
+    "se_treatment",
+    "ci_low",
+    "ci_high",
+    "rel_diff",
+    "rel_ci_low",
+    "rel_ci_high",
+    "statistic",
+    "df",
+    "p_value",
+    "p_adj",
+    "reject",
+    "mde",
+    "confidence",
+    "method",
+    "cap",
+    "theta",
+    "variance_reduction",
+    "n_covariate_missing",
+    "n_typical_control",
+    "n_typical_treatment",
+    "mean_denominator_control",
+    "mean_denominator_treatment",
+    "p_denominator",
+    "diff_without_top",
+    "design_effect",
+    "turned_by",
+    "turned_to",
+    "unseen",
+    "srm_p",
+    "seen_loss",
+    "balance_p",
+    "covariate_could_hide",
+    "unbalanced",
+    "detail",
+    "better",
+    *VERDICT_COLUMNS,
+]
+NUMBERS_OF_BOTH = ["n_both", "mean_baseline_both", "mean_model_both", "diff_both", "se_both"]
+MODEL_RESULT_COLUMNS = [
+    "metric",
+    "baseline",
+    "model",
+    "n_users",
+    "n_lists",
+    "n_only_baseline",
+    "n_only_model",
+    "mean_baseline",
+    "mean_model",
+    "diff",
+    "diff_without_top",
+    "rel_diff",
+    "se",
+    "ci_low",
+    "ci_high",
+    "d_z",
+    "turned_by",
+    "turned_to",
+    "turning_value",
+    "unseen",
+    "wins",
+    "ties",
+    "losses",
+    "statistic",
+    "df",
+    "p_value",
+    "p_adj",
+    "reject",
+    "p_equivalence",
+    "p_equivalence_adj",
+    "confidence",
+    "test",
+    "n_resamples",
+    "seed",
+    "n_lacking_baseline",
+    "n_lacking_model",
+    *NUMBERS_OF_BOTH,
+    "ci_low_both",
+    "ci_high_both",
+    "effect_both",
+    "withheld_both",
+    "turned_by_both",
+    "unlike",
+    *VERDICT_COLUMNS,
+]
 # The columns that a reader of a decision needs, by a column that no other comparison has; all
 # others come with details=True.
 _ESTIMATE = "diff se ci_low ci_high rel_diff"
@@ -45,6 +148,16 @@ DEFAULT_COLUMNS = {
     "baseline": f"{_PAIR} mean_baseline mean_model {_ESTIMATE} wins ties losses {_TESTS}",
     "treatment": f"{_ARMS} mean_control mean_treatment {_ESTIMATE} rel_ci_low rel_ci_high {_TESTS}",
 }
+# What else they have with details=True.
+DETAILS = {
+    "shrunken": "mean_effect tau",
+    "trend_verdict": "early late trend_se trend_p trend_p_adj trend_early trend_late trend_effect "
+    "trend_remarks",
+    "preference": "mde n_needed n_shown_a n_shown_b p_balance n_clicks n_clicks_no_team "
+    "n_clicks_elsewhere",
+    "n_human": "diff_human ci_low_human ci_high_human diff_cheap bias bias_low bias_high weight "
+    "n_effective p_random",
+}
 # The column with the numbers of a warning about variants.
 DETAIL_OF = {
     "denominator_differs": "mean_denominator_treatment",
@@ -62,7 +175,60 @@ DETAIL_OF = {
         "unbalanced",
     ),
 }
-LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "labels", "relative")
+NOT_IN_A_TERMINAL = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "labels")
+LEAST_NEEDED = (*NOT_IN_A_TERMINAL, "relative")
+
+
+def sides_of(row: AnyRow | pd.DataFrame) -> tuple[str, str]:
+    """Return the columns of the new and the old side of a comparison."""
+    return ("model", "baseline") if "baseline" in row else ("treatment", "control")
+
+
+def segments_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table as it was written, and the columns of the segments of a comparison before
+    `metric`. These are columns that no comparison has of itself, if they stand there, the
+    comparison was made within them, or nothing else tells rows apart."""
+    table = as_written(table)
+    names = list(table.columns)
+    if not {"metric", "diff"} <= {*names}:
+        return table
+    mark = next((one for one in DEFAULT_COLUMNS if one in names), "treatment")
+    own = {*(MODEL_RESULT_COLUMNS if "baseline" in names else VARIANT_RESULT_COLUMNS)}
+    own |= {*f"{DEFAULT_COLUMNS[mark]} {DETAILS.get(mark, '')}".split()}
+    others = [name for name in names if name not in own]
+    known = table.attrs.get("recdf_comparison", {}).get("by", ())
+    segments = [name for name in others if name in [*columns_before(table, "metric"), *known]]
+    labels = [name for name in ("metric", *sides_of(table)) if name in names]
+    rows = zip(*(map(str, table[name]) for name in [*segments, *labels]), strict=True)
+    if len({*rows}) < len(table):
+        segments = others
+    first = [*segments, "metric"]
+    return table[[*first, *(name for name in names if name not in first)]]
+
+
+def with_known_codes(table: pd.DataFrame, role: str) -> pd.DataFrame:
+    """Return a comparison as it was written; what is no code of one raises."""
+    table = segments_first(table)
+    for name in [one for one in VERDICT_COLUMNS[:3] if one in table]:
+        known = CAUTIONS if name != "effect" else {*EFFECTS["models"], *EFFECTS["labels"]}
+        for cell in table[name]:
+            codes = codes_of(cell) if name == "remarks" else [cell] * (cell != "")
+            if not isinstance(cell, str) or not {*codes} <= {*known}:
+                where = f"{role}[{name!r}]"
+                raise DataError(
+                    f"{where} holds {cell!r}, which is no code of a comparison; pass the table as "
+                    "recdf returned it",
+                    column=where,
+                )
+    if {"effect", "withheld"} <= {*table}:
+        neither = int((table["effect"].eq("") & table["withheld"].eq("")).sum())
+        if neither:
+            raise DataError(
+                f"{role} has no 'effect', and nothing in 'withheld', in {neither:,} of "
+                f"{len(table):,} rows; pass the table as recdf returned it",
+                count=neither,
+            )
+    return table
 
 
 def note_of(row: AnyRow, beside: str = "") -> str:
@@ -158,11 +324,9 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
     if not isinstance(comparison, pd.DataFrame):
         raise TypeError(f"comparison is {kind_of(comparison)}; expected the table of a comparison")
     frame_of("comparison", comparison)
-    models = "baseline" in comparison
-    base, other = ("baseline", "model") if models else ("control", "treatment")
+    other, base = sides_of(comparison)
     needed = [*COMPARISON_COLUMNS, base, other]
-    missing = [name for name in needed if name not in comparison]
-    if missing:
+    if missing := [name for name in needed if name not in comparison]:
         raise ColumnError(
             f"comparison has no column {missing[0]!r}; expected what compare_variants or "
             "compare_models returns"
@@ -185,13 +349,13 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
     relative = partial(estimated, sign="+%")
     add("comparison", "{} vs. {}".format, other, base)
     add(f"effect ({level})", partial(estimated, sign="+"), "diff", "ci_low", "ci_high")
-    if models:
+    if other == "model":
         add("relative", relative, "rel_diff")
     else:
         add(f"relative ({level})", relative, "rel_diff", "rel_ci_low", "rel_ci_high")
     add("p", p_value, "p_adj")
     add("means", means, f"mean_{other}", f"mean_{base}", "ci_low", "ci_high")
-    if models:
+    if other == "model":
         add("n", "{:,}".format, "n_users")
         add("labels", "{:,} of people, {:,} cheap".format, "n_human", "n_cheap")
         add("wins/ties/losses", "{:,}/{:,}/{:,}".format, "wins", "ties", "losses")
@@ -219,8 +383,7 @@ class Comparison(pd.DataFrame, metaclass=AnyFrame):
         return shown
 
     def _whole(self) -> bool:
-        sides = ("baseline", "model") if "baseline" in self else ("control", "treatment")
-        return len(self) > 0 and all(name in self for name in (*COMPARISON_COLUMNS, *sides))
+        return len(self) > 0 and {*COMPARISON_COLUMNS, *sides_of(self)} <= {*self}
 
     def __repr__(self) -> str:
         return comparison_text(self) if self._whole() else super().__repr__()

@@ -9,13 +9,12 @@ sentence for people. Nothing reads a sentence back.
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError
 from ..stats.numbers import Mask
 from ..tables.cells import form_of, number
 from .cautions.table import CAUTIONS, FIRING, RANK
@@ -127,42 +126,6 @@ def sentence(
     return EFFECTS[kind][effect] + "".join(
         said(one.adds, f" ({one.code.replace('_', ' ')})") for one in added
     )
-
-
-def with_known_codes(table: pd.DataFrame, role: str) -> pd.DataFrame:
-    """Return the table of a comparison with texts as codes: a null, which a file may have in place
-    of an empty text, becomes one, and in other dtypes than those of numpy NaN. What is no code of a
-    comparison raises."""
-    found: dict[str, Any] = {}
-    nulls = table.isna().to_numpy()
-    for place in np.flatnonzero(nulls.any(axis=0)).tolist():
-        column = table.iloc[:, place]
-        if nulls[:, place].all() or pd.api.types.is_any_real_numeric_dtype(column.dtype):
-            found[str(column.name)] = column.to_numpy(np.float64, na_value=np.nan)
-    for name in [one for one in VERDICT_COLUMNS[:3] if one in table]:
-        known = CAUTIONS if name != "effect" else {*EFFECTS["models"], *EFFECTS["labels"]}
-        found[name] = [
-            "" if not isinstance(cell, Collection) and pd.isna(cell) else cell
-            for cell in table[name]
-        ]
-        for cell in found[name]:
-            codes = codes_of(cell) if name == "remarks" else [cell] * (cell != "")
-            if not isinstance(cell, str) or not {*codes} <= {*known}:
-                where = f"{role}[{name!r}]"
-                raise DataError(
-                    f"{where} holds {cell!r}, which is no code of a comparison; pass the table as "
-                    "recdf returned it",
-                    column=where,
-                )
-    if found.keys() >= {"effect", "withheld"}:
-        neither = sum(not (a or b) for a, b in zip(found["effect"], found["withheld"], strict=True))
-        if neither:
-            raise DataError(
-                f"{role} has no 'effect', and nothing in 'withheld', in {neither:,} of "
-                f"{len(table):,} rows; pass the table as recdf returned it",
-                count=neither,
-            )
-    return table.assign(**found)
 
 
 def codes_of(remarks: Any) -> list[str]:

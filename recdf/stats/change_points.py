@@ -290,7 +290,7 @@ def between(nights: Nights, off: Floats, spent: Floats | float) -> float:
 
 def variances(nights: Nights, tau2: float) -> Floats:
     """Return s² + τ² of every night, and at least what rounding makes of equal values."""
-    least = 1e-12 * np.square(nights.x).max() + 1e-300
+    least = 1e-24 * np.square(nights.x).max() + 1e-300
     return np.maximum(nights.se**2 + tau2, least)
 
 

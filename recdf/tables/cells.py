@@ -387,6 +387,27 @@ def brief_cells(table: pd.DataFrame) -> dict[str, list[str]]:
     return cells
 
 
+# Columns that hold an empty text where there is nothing to say.
+MAY_BE_EMPTY = (
+    "effect withheld remarks effect_both withheld_both trend_effect trend_withheld trend_remarks "
+    "turned_to unlike unbalanced detail better margin note harms deviations unknown flags srm_flag "
+    "missing_flag by ranges segment segment_value holds_for reason"
+)
+
+
+def as_written(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of recdf as it was written, where a file has nulls in place of empty texts, or
+    nulls of other dtypes than those of numpy in place of NaN."""
+    table = table.copy(deep=False)
+    for name, column in [*table.items()]:
+        if (nulls := column.isna()).any():
+            if name in MAY_BE_EMPTY.split():
+                table[name] = column.astype(object).mask(nulls, "").array
+            elif nulls.all() or pd.api.types.is_any_real_numeric_dtype(column.dtype):
+                table[name] = column.to_numpy(np.float64, na_value=np.nan)
+    return table
+
+
 def columns_before(table: Iterable[Any], name: str) -> list[Any]:
     """Return the columns before one of a table, or of a row of it, which tell its rows apart."""
     names = list(table)

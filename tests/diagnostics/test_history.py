@@ -464,3 +464,13 @@ def test_nights_that_were_evaluated_in_another_way_are_named(tmp_path, other, sa
     assert said in row["unlike"]
     assert row["verdict"] == f"cannot tell: {row['unlike']}"
     assert history.summary["unlike"].ne("").sum() == 2
+
+
+@pytest.mark.parametrize(("far", "unit"), [(0.0, 1.0), (1e9, 1.0), (1e-12, 1e-18)])
+def test_a_fall_is_found_however_far_from_zero_the_nights_are(far, unit):
+    x = np.random.default_rng(0).normal(0, 1, 60)
+    x[40:] -= 5
+    change = changes_of_level(Nights(far + unit * x, np.zeros(60), np.arange(60) % 7), 0.05)
+    assert [(one.begins, one.found) for one in change.changes] == [(40, 44)]
+    same = far + np.arange(60) % 3 * np.spacing(far)  # rounding alone
+    assert not changes_of_level(Nights(same, np.zeros(60), np.arange(60) % 7), 0.05).changes

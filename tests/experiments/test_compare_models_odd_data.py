@@ -170,3 +170,20 @@ def test_bad_ratio_options():
     data = arms(np.arange(30.0), np.arange(30.0), n=1.0)
     with pytest.raises(OptionError, match="a cap is for means"):
         compare(data, {"r": ("m", "n")}, cap={"r": 0.9})
+
+
+def test_small_differences_of_large_values_are_no_ties(rng):
+    both = rng.normal([[0.0], [0.4]], 1, (2, 300))
+    for far, unit in ((1e12, 1.0), (1e7, 1e-3), (1e-12, 1e-18)):
+        old, new = far + unit * both
+        users = pd.DataFrame({"user_id": np.tile(range(300), 2), "model": np.repeat([*"ab"], 300)})
+        users["m"] = np.concatenate([old, new])
+        found = rd.compare_models(users, "m", baseline="a", details=True).iloc[0]
+        wins = int((new > old).sum())
+        assert [found[name] for name in ("wins", "ties", "losses")] == [wins, 0, 300 - wins]
+        assert found["p_value"] == pytest.approx(stats.ttest_rel(new, old).pvalue, rel=1e-6)
+        assert found["verdict"].startswith("better")
+    # What equal sums of many parts differ by still is a tie.
+    parts = rng.random((300, 50))
+    users["m"] = np.concatenate([parts.sum(axis=1), parts[:, ::-1].cumsum(axis=1)[:, -1]])
+    assert (rd.compare_models(users, "m", baseline="a", details=True)["ties"] == 300).all()

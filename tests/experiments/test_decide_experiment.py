@@ -539,3 +539,18 @@ def test_a_table_in_other_dtypes_is_decided_and_shown_alike(backend, tmp_path):
         for i, one in enumerate([table, other])
     ]
     assert pages[0] == pages[1]
+
+
+def test_values_beyond_the_bounds_of_a_name_tell_no_bounds():
+    rng = np.random.default_rng(0)
+    users = pd.DataFrame({"user_id": range(800), "variant": ["A"] * 400 + ["B"] * 400})
+    hits = rng.binomial(5, 0.008, 800)
+    users["half"] = rng.integers(0, 2, 800)
+    for scale, unless in ((0.2, False), (20.0, True)):  # a share, and in per cent
+        users["precision@5"] = scale * hits
+        for options in ({}, {"strata": "half"}):
+            table = compared(users, "precision@5", **options)
+            assert table["mean_treatment"].iloc[0] < 1
+            found = one(table, ("guardrail", -0.04 * scale / 0.2))
+            assert found["verdict"].startswith("safe")
+            assert (", unless 3 in 400 users have " in found["verdict"]) == unless

@@ -12,9 +12,9 @@ from ...diagnostics.gate_records import Gate
 from ...errors import ColumnError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.choices import Columns, as_columns
-from ...judge.comparisons import COMPARISON_COLUMNS
+from ...judge.comparisons import COMPARISON_COLUMNS, segments_first, sides_of
 from ...judge.verdict import sign_of
-from ...tables.cells import amount, columns_before, estimated, shorten, visible
+from ...tables.cells import amount, as_written, columns_before, estimated, shorten, visible
 from ..given_tables import (
     JOINED_BY,
     chosen,
@@ -26,7 +26,7 @@ from ..given_tables import (
     picked,
 )
 from ..kinds import DRAWN, record_of
-from ..row_words import sides_of, trend_words
+from ..row_words import trend_words
 from .picture import Frame, Picture, Steps, new_frames
 from .style import COLOURS, MARK_OF_SIGN, Axes, plain_text, points, spoken
 
@@ -90,21 +90,21 @@ def forest(comparison: pd.DataFrame | Gate, *, by: Columns | None = None, ax: An
         comparison = need_gate(comparison).table
     kind = record_of(comparison)
     if kind.read:
-        drawn = map(kind.drawn, comparison.to_dict("records"))
+        drawn = map(kind.drawn, as_written(comparison).to_dict("records"))
         yield (data := pd.DataFrame(drawn, columns=DRAWN))
         yield _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
         return
-    need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
+    comparison = segments_first(need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE))
     new, old = sides_of(comparison)
     own = columns_before(comparison, "metric")
     segments = own if by is None else as_columns(by)
     need(comparison, "comparison", [old, new, *segments], SOURCE)
-    pairs = comparison[new].map(str) + " vs. " + comparison[old].map(str)
-    names = pairs.tolist()
+    pairs = list(map("{} vs. {}".format, comparison[new], comparison[old]))
+    names = pairs
     if segments:
         parts = labels(comparison, segments)
-        both = map(JOINED_BY.join, zip(parts, names, strict=True))
-        names = parts if pairs.nunique() == 1 else list(both)
+        both = map(JOINED_BY.join, zip(parts, pairs, strict=True))
+        names = parts if len({*pairs}) == 1 else list(both)
     counts = ["n_users"] if new == "model" else ["n_control", "n_treatment"]
     data = picked(comparison, ["metric", "diff", "ci_low", "ci_high", "p_adj", "verdict"])
     data.insert(1, "label", names)

@@ -11,7 +11,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
-from ...experiments.compare.pairs_of_models import TIE
+from ...experiments.samples import rounding_of
 from ...judge.choices import Columns, as_columns
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import doing, estimated, form_of, number, short_names
@@ -387,10 +387,9 @@ def winners(
         )
     both = np.array([found[one], found[other]])
     moved = both[0] - both[1]
-    largest = np.nanmax(np.abs(both), initial=0.0)
     moved = moved[~np.isnan(moved)]
     n = len(moved)
-    moved = moved[np.abs(moved) > TIE * largest]
+    moved = moved[np.abs(moved) > rounding_of(both)]
     edges = np.linspace(0.0, np.abs(moved).max(initial=0) or 1.0, BARS + 1)
     losses, gains = (np.histogram(moved[moved * sign > 0] * sign, edges)[0] for sign in (-1, 1))
     data = pd.DataFrame(

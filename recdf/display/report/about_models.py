@@ -20,6 +20,7 @@ import pandas as pd
 from ..._version import version_and_build
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
+from ...judge.comparisons import sides_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, amount, shorten, visible
 from .. import plot
@@ -28,7 +29,7 @@ from ..kinds import TABLE_KINDS, harm_first, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..plot.models import DIRECTION
 from ..plot.style import BEST, REST, Drawing, looks
-from ..row_words import IN_SEGMENT, segment_of, sides_of
+from ..row_words import IN_SEGMENT, segment_of
 from .page_blocks import (
     FOR_WHOM_WORSE,
     NAME_LENGTH,

@@ -20,6 +20,7 @@ from ...experiments.compare.paired import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.cautions import FEW_LISTS, FEW_UNITS
 from ...judge.cautions.table import CAUTIONS
+from ...judge.comparisons import sides_of
 from ...judge.verdict import (
     codes_of,
     hides_harm,
@@ -49,7 +50,6 @@ from ..given_tables import (
 )
 from ..kinds import TABLE_KINDS
 from ..leaderboard_values import seed_sentences
-from ..row_words import sides_of
 from .page_blocks import (
     BESIDE,
     FOR_WHOM_WORSE,

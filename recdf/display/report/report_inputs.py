@@ -17,9 +17,10 @@ from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import ExperimentPlan, decide_experiment
-from ...judge.verdict import codes_of, is_withheld, sentence, sign_of, with_known_codes
+from ...judge.comparisons import segments_first, with_known_codes
+from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
-from ...tables.cells import short_names
+from ...tables.cells import as_written, short_names
 from ..given_tables import (
     chosen,
     compare,
@@ -247,8 +248,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         role = f"experiment[{name!r}]" if name else "experiment"
         part = record_of(table).part
         if part in ("experiment", "beside"):
-            own = with_known_codes(table, role) if part == "experiment" else table
-            parts[part][str(name)] = own
+            read = with_known_codes(table, role) if part == "experiment" else segments_first(table)
+            parts[part][str(name)] = read
         elif not part:
             need(table, role, TABLE_KINDS["experiment"].columns, EXPERIMENT_SOURCE)
         elif part in parts or getattr(given, part) is not None:
@@ -257,16 +258,17 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
                 "make a page for each experiment"
             )
         else:
-            parts[part] = table
-    given = given._replace(**parts)
+            parts[part] = segments_first(table)
     calls = {
         "health": "rd.experiments.experiment_health",
         "check": "rd.check",
         "off_policy": "rd.ope.estimate",
     }
     for name, call in calls.items():
-        if (table := getattr(given, name)) is not None:
+        if (table := parts.get(name, getattr(given, name))) is not None:
             need(table, name, TABLE_KINDS[name].columns, f"what {call} returned")
+            parts[name] = as_written(table)
+    given = given._replace(**parts)
     if isinstance(experiment, pd.DataFrame) and given.health is not None:
         # Of several tables, some may be of another run over the same users.
         refuse_two_runs({"experiment": experiment, "health": given.health})

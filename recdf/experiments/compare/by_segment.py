@@ -15,7 +15,7 @@ from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
 from ...inputs.door import checks_names
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, Share
-from ...judge.comparisons import confidence_of, default_columns
+from ...judge.comparisons import confidence_of, default_columns, sides_of, with_known_codes
 from ...judge.per_user_columns import (
     Codes,
     by_columns,
@@ -28,7 +28,7 @@ from ...judge.per_user_columns import (
     require_labels,
     split,
 )
-from ...judge.verdict import by_rank, codes_of, has, sentence, with_known_codes
+from ...judge.verdict import by_rank, codes_of, has, sentence
 from ...stats.many_tests import adjust, heterogeneity
 from ...stats.numbers import normal_quantile
 from ...tables.cells import amount, beside_columns, columns_before, p_value
@@ -195,7 +195,7 @@ def segment_effects(
         metric and pair. Segments must have been known before the exposure, and every user be in one
         of them.
     by : str or list of str, optional
-        Columns of the segments. Default: those before `metric`.
+        Columns of the segments. Default: those before `metric`, or which alone tell rows apart.
     correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
         Of p_value into p_adj over the metrics and pairs; default "holm".
     confidence : float, default 0.95
@@ -262,8 +262,8 @@ def segment_effects(
     2      no -0.06    -0.036  16.0      0.0  differs between segments
     """
     require(comparison, "comparison", ["metric", "diff", "se"])
-    before = columns_before(comparison, "metric")
-    segments = require(comparison, "comparison", by) or before
+    comparison = with_known_codes(comparison, "comparison")
+    segments = require(comparison, "comparison", by) or columns_before(comparison, "metric")
     if not segments:
         raise OptionError(
             "comparison has no column of segments; make it with ⟦+by=⟧, which puts them before "
@@ -277,8 +277,7 @@ def segment_effects(
             "columns of segments in ⟦+by=⟧"
         )
     diff, se = (metric_values(comparison, "comparison", name) for name in ("diff", "se"))
-    table = with_known_codes(comparison, "comparison").reset_index(drop=True)
-    table = table.assign(confidence=confidence_of(comparison))
+    table = comparison.reset_index(drop=True).assign(confidence=confidence_of(comparison))
     judged = table.reindex(columns=["withheld", "remarks"], fill_value="")
     withheld = judged["withheld"].to_numpy(object)
     for code in ("gap", "ties"):  # errors of such quantiles do not tell how far they jump
@@ -336,10 +335,10 @@ def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], st
     """Say whether the effect differs between segments, for each metric, new and old variant (or
     model) as texts."""
     found = comparison if "shrunken" in comparison else segment_effects(comparison)
-    base, other = ("baseline", "model") if "baseline" in found else ("control", "treatment")
+    labels = ["metric", *sides_of(found)]
     said = {}
-    for row in found.drop_duplicates(["metric", base, other]).to_dict("records"):
-        metric, new, old = (str(row[name]) for name in ("metric", other, base))
+    for row in found.drop_duplicates(labels).to_dict("records"):
+        metric, new, old = (str(row[name]) for name in labels)
         said[metric, new, old] = (
             f"{metric}, {new} against {old}: {row['verdict']} (Q = {row['q']:.4g} of "
             f"{amount(row['n_segments'], 'segment')}, p {p_value(row['p_adj'])})."

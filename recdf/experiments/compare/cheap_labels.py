@@ -13,6 +13,7 @@ from ...errors import DataError, EmptyPopulationError, OptionError
 from ...inputs.constraints import OneLabel
 from ...inputs.door import checks_names
 from ...judge.choices import AnyRow, Columns, Row, Share, as_columns
+from ...judge.comparisons import DETAILS
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -45,20 +46,8 @@ NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covar
 JUDGED = "judged by people"  # a column of a table that has both labels
 MOST_BIASES = 5  # that are said in sentences
 NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
-CHEAP_COLUMNS = [  # of a comparison, besides those that every one has
-    "n_human",
-    "n_cheap",
-    "diff_human",
-    "ci_low_human",
-    "ci_high_human",
-    "diff_cheap",
-    "bias",
-    "bias_low",
-    "bias_high",
-    "weight",
-    "n_effective",
-    "p_random",
-]
+# Of a comparison, besides those that every one has.
+CHEAP_COLUMNS = ["n_human", "n_cheap", *DETAILS["n_human"].split()]
 POWERED_COLUMNS = [
     "baseline",
     "model",

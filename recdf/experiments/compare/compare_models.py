@@ -25,6 +25,7 @@ from ...judge.choices import (
     as_columns,
     check_options_of_tests,
 )
+from ...judge.comparisons import MODEL_RESULT_COLUMNS
 from ...judge.per_user_columns import float_columns, require, warn_of_weights
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
@@ -33,7 +34,6 @@ from ..samples import Settings, declared_bounds, per_metric
 from .by_segment import Segments
 from .cheap_labels import CHEAP_COLUMNS, labels_of_both, share_samples
 from .paired import (
-    MODEL_RESULT_COLUMNS,
     add_turned,
     columns_of_results,
     frames_of_results,
@@ -165,9 +165,9 @@ def compare_models(
         One row per (`by`, metric, pair), with the columns of `by` first: `metric`, `baseline`,
         `model`, `n_users` (units of both), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null
         unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `wins`, `ties` (|d|
-        ≤ 1e-12 of the largest value), `losses` (of the model), `p_value`, `p_adj`, `effect`,
-        `withheld`, `remarks`, `verdict` (see `compare_variants`). With `cheap=`, `n_human` and
-        `n_cheap` stand in place of `rel_diff` and `ties`.
+        ≤ 1e-12 of the range of the values, or rounding), `losses` (of the model), `p_value`,
+        `p_adj`, `effect`, `withheld`, `remarks`, `verdict` (see `compare_variants`). With `cheap=`,
+        `n_human` and `n_cheap` stand in place of `rel_diff` and `ties`.
 
         With `details` also `n_lists` (of both), `n_only_baseline`, `n_only_model` (lists),
         `diff_without_top` (without the ten units whose differences are farthest from the mean, 5 %

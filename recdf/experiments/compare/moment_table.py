@@ -16,6 +16,7 @@ import pandas as pd
 from ...errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ...inputs.options import as_columns
 from ...judge.aggregates import KnownMoments
+from ...judge.comparisons import VARIANT_RESULT_COLUMNS
 from ...judge.per_user_columns import (
     Codes,
     Floats,
@@ -29,7 +30,6 @@ from ...judge.per_user_columns import (
 )
 from ...stats.arms import HUGE, Moments, add_moments
 from ...stats.numbers import undefined_is_nan
-from .two_sample import VARIANT_RESULT_COLUMNS
 
 # Columns of a frame of moments, beside `by` and the variant. Frames of other programs may lack the
 # optional ones.

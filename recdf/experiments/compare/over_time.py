@@ -84,16 +84,19 @@ from .variants import decide
 
 # Columns of the trend by those of any comparison.
 TREND_COLUMNS = {
-    "diff": "trend",
-    "se": "trend_se",
-    "ci_low": "trend_ci_low",
-    "ci_high": "trend_ci_high",
-    "p_value": "trend_p",
-    "p_adj": "trend_p_adj",
-    "early": "trend_early",
-    "late": "trend_late",
-    **{name: f"trend_{name}" for name in VERDICT_COLUMNS},
-}
+    name: f"trend_{name}"
+    for name in [
+        "diff",
+        "se",
+        "ci_low",
+        "ci_high",
+        "p_value",
+        "p_adj",
+        "early",
+        "late",
+        *VERDICT_COLUMNS,
+    ]
+} | {"diff": "trend", "p_value": "trend_p"}
 # What a single period says of all, as a reason to withhold and as a remark.
 OF_ALL = (*UNLIKE, "unequal_missing", "users_in_both", "surplus", "strata_moved")
 ALIKE_IN_ALL = (

@@ -15,8 +15,9 @@ from ...judge.cautions import FEW_LISTS, MANY_SHORT
 from ...judge.cautions.table import skewness_makes
 from ...judge.choices import TESTS, AnyRow, AnySpec, Directions, Row
 from ...judge.comparability import Fact, facts_of
+from ...judge.comparisons import MODEL_RESULT_COLUMNS
 from ...judge.per_user_columns import Floats, Mask
-from ...judge.verdict import VERDICT_COLUMNS, codes_of, effects_of, remark, sentence
+from ...judge.verdict import codes_of, effects_of, remark, sentence
 from ...metrics.strings import request_of
 from ...stats.arms import HUGE, MEAN_ROUNDING, Arm, linearise, one_sample
 from ...stats.numbers import Number, undefined_is_nan
@@ -171,19 +172,6 @@ def cut_off(spec: AnySpec, metric: str) -> int | None:
     return int(k) if at and k.isdecimal() else None
 
 
-NUMBERS_OF_BOTH = ["n_both", "mean_baseline_both", "mean_model_both", "diff_both", "se_both"]
-COLUMNS_OF_BOTH = [
-    "n_lacking_baseline",
-    "n_lacking_model",
-    *NUMBERS_OF_BOTH,
-    "ci_low_both",
-    "ci_high_both",
-    "effect_both",
-    "withheld_both",
-    "turned_by_both",
-]
-
-
 def judge_both(table: pd.DataFrame, better: Directions) -> None:
     """Add the interval and the effect on the lists that both models have.
 
@@ -249,47 +237,6 @@ SKEWED_PAIRS = 0.14
 # at 11, 7 to 20 % at 15, 7 to 15 % at 22, at most 8 % of those with 30 or more; weights are
 # lognormal, Pareto, or large for some units.
 FEW_LISTS_CARRY = 30
-
-
-MODEL_RESULT_COLUMNS = [
-    "metric",
-    "baseline",
-    "model",
-    "n_users",
-    "n_lists",
-    "n_only_baseline",
-    "n_only_model",
-    "mean_baseline",
-    "mean_model",
-    "diff",
-    "diff_without_top",
-    "rel_diff",
-    "se",
-    "ci_low",
-    "ci_high",
-    "d_z",
-    "turned_by",
-    "turned_to",
-    "turning_value",
-    "unseen",
-    "wins",
-    "ties",
-    "losses",
-    "statistic",
-    "df",
-    "p_value",
-    "p_adj",
-    "reject",
-    "p_equivalence",
-    "p_equivalence_adj",
-    "confidence",
-    "test",
-    "n_resamples",
-    "seed",
-    *COLUMNS_OF_BOTH,
-    "unlike",
-    *VERDICT_COLUMNS,
-]
 
 
 class UnitSums(NamedTuple):

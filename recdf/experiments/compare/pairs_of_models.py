@@ -16,6 +16,7 @@ import pandas as pd
 
 from ...judge.choices import TESTS, PairMissing, Row, TwoPlaces, as_columns
 from ...judge.comparability import lists_shorter_than, other_truth, spec_of_each
+from ...judge.comparisons import NUMBERS_OF_BOTH
 from ...judge.per_user_columns import (
     Floats,
     Mask,
@@ -28,13 +29,11 @@ from ...judge.per_user_columns import (
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
 from ...progress import Progress
 from ...stats.resampling import wilcoxon
-from ..samples import DeclaredBounds, MetricBounds, Settings, bounds_of, seen_bounds
+from ..samples import DeclaredBounds, MetricBounds, Settings, bounds_of, rounding_of, seen_bounds
 from .by_segment import Segments
 from .cheap_labels import CheapPair, cheap_column, powered_pair
-from .paired import NUMBERS_OF_BOTH, UnitSums, add_resamples, comparing, cut_off, paired_test
+from .paired import UnitSums, add_resamples, comparing, cut_off, paired_test
 
-# Differences up to this part of the largest value are ties: they are rounding of equal metrics.
-TIE = 1e-12
 # Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
 PAIRS_AT_ONCE = 32
 
@@ -76,7 +75,7 @@ def read_pair(
     of differences with what each is divided by, and how large rounding can be for a unit."""
     base, model, only = paired_values(metric, table, pair, runs, missing, takes_zero)
     sums, divisor = runs.unit_sums(runs.per_list(model - base))
-    tolerance = TIE * max(np.fmax.reduce(np.abs(one), initial=0.0) for one in (base, model))
+    tolerance = rounding_of(base, model)
     limit = tolerance if divisor is None else tolerance * divisor
     sums = np.where(np.abs(sums) > limit, sums, 0.0)
     units = both = UnitSums.of(*runs.units_there(sums, divisor))

@@ -26,6 +26,7 @@ from ...judge.choices import (
     as_columns,
     check_value,
 )
+from ...judge.comparisons import VARIANT_RESULT_COLUMNS
 from ...judge.per_user_columns import Floats, by_columns, frame_of, metric_specs, metric_values
 from ...judge.users import read_experiment_rows
 from ...judge.verdict import remark
@@ -44,7 +45,7 @@ from ..decide.balance import n_in_both, shares_change
 from ..decide.sample_ratio import Surplus
 from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
 from .arms_of_users import UsersInRows, no_estimate, of_units, with_denominators, with_repeats
-from .two_sample import POWER, VARIANT_RESULT_COLUMNS, but, first_row, without_estimate
+from .two_sample import POWER, but, first_row, without_estimate
 from .variants import compare_users, compare_variants
 
 

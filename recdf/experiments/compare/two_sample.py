@@ -15,70 +15,16 @@ import numpy as np
 from ...errors import DataError
 from ...judge.cautions import TINY
 from ...judge.choices import Row
+from ...judge.comparisons import VARIANT_RESULT_COLUMNS
 from ...judge.effects.means import MeanEffect
 from ...judge.effects.units import Farthest
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, exact_sums, mean_of
-from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import MEAN_ROUNDING, Effect, effect
 from ...stats.numbers import Number, undefined_is_nan
 from ...stats.shares import compare_shares
 from ...stats.student import beyond, detectable, detectable_t, t_p_value
 from ..samples import Ready, Settings
-
-VARIANT_RESULT_COLUMNS = [
-    "metric",
-    "control",
-    "treatment",
-    "n_control",
-    "n_treatment",
-    "n_dropped",
-    "n_dropped_control",
-    "n_dropped_treatment",
-    "mean_control",
-    "mean_treatment",
-    "mean_control_adjusted",
-    "mean_treatment_adjusted",
-    "diff",
-    "se",
-    "se_control",
-    "se_treatment",
-    "ci_low",
-    "ci_high",
-    "rel_diff",
-    "rel_ci_low",
-    "rel_ci_high",
-    "statistic",
-    "df",
-    "p_value",
-    "p_adj",
-    "reject",
-    "mde",
-    "confidence",
-    "method",
-    "cap",
-    "theta",
-    "variance_reduction",
-    "n_covariate_missing",
-    "n_typical_control",
-    "n_typical_treatment",
-    "mean_denominator_control",
-    "mean_denominator_treatment",
-    "p_denominator",
-    "diff_without_top",
-    "design_effect",
-    "turned_by",
-    "turned_to",
-    "unseen",
-    "srm_p",
-    "seen_loss",
-    "balance_p",
-    "covariate_could_hide",
-    "unbalanced",
-    "detail",
-    "better",
-    *VERDICT_COLUMNS,
-]
 
 # Power of the `mde` column.
 POWER = 0.8
@@ -115,7 +61,7 @@ def first_row(ready: Ready, settings: Settings) -> Row:
     units = ready.units
     n_dropped = ready.n_dropped
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
-    row = dict.fromkeys(VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], np.nan) | {
+    row = dict.fromkeys(VARIANT_RESULT_COLUMNS[:-4], np.nan) | {
         "metric": metric,
         "n_control": units.n[0],
         "n_treatment": units.n[1],

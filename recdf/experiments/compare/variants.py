@@ -35,6 +35,7 @@ from ...judge.choices import (
     as_columns,
     check_options_of_tests,
 )
+from ...judge.comparisons import VARIANT_RESULT_COLUMNS
 from ...judge.per_user_columns import (
     Codes,
     CovariateColumns,
@@ -80,7 +81,7 @@ from ..samples import Settings, covariate_specs, read_metrics, subset, which_tes
 from .arms_of_users import UsersInRows
 from .summed_clusters import clusters_in_parts
 from .summed_users import ArmsInCells, Specs, SummedArms, rows_and_differences
-from .two_sample import POWER, VARIANT_RESULT_COLUMNS, but, measured_means, no_share
+from .two_sample import POWER, but, measured_means, no_share
 
 
 def columns_of_users(

@@ -21,7 +21,7 @@ from ...inputs.constraints import Budget, Share, a_number, check_budget, check_r
 from ...inputs.frames import float_column
 from ...judge.cautions.table import CAUTIONS, UNLIKE
 from ...judge.choices import Alternative, AnyRow, Row, VariantTest, as_columns, check_value
-from ...judge.comparisons import confidence_of, need_details
+from ...judge.comparisons import confidence_of, need_details, with_known_codes
 from ...judge.per_user_columns import frame_of, require_labels
 from ...judge.verdict import (
     VERDICT_COLUMNS,
@@ -30,7 +30,6 @@ from ...judge.verdict import (
     has,
     sentence,
     warnings_of,
-    with_known_codes,
 )
 from ...metrics.strings import direction_of
 from ...stats.arms import Arm, effect, fieller
@@ -187,6 +186,8 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
 RoleWord = Literal["success", "guardrail", "diagnostic"]
 Roles = Mapping[str, Any] | ExperimentPlan
 
+# Values vary more than those within the bounds of a metric can, of any method of adjustment.
+FAR_SPREAD = 1.2
 SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
 _NUMBERS = [
     "n_control",
@@ -290,8 +291,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         metric margin  change  change_low verdict
     0  revenue    −2%   0.002      -0.012    safe
     """
-    named = _read_roles(table, roles)
-    table = with_known_codes(table, "table")
+    table, named = _read_roles(table, roles)
     if "confidence" not in table:
         if confidence_of(table) is None:
             need_details(table, ["confidence"])
@@ -402,6 +402,7 @@ def decide_experiment(
     revenue: safe (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
     """
     judged = role_verdicts(table, roles)
+    table = with_known_codes(table, "table")
     if "success" not in set(judged["role"]):
         raise OptionError(
             "no metric has the role of success, and only one that is better ships; name one, as in "
@@ -417,7 +418,7 @@ def decide_experiment(
             "table has several rows of a metric and treatment; pass what one compare_variants "
             "returned"
         )
-    withheld = with_known_codes(table, "table")["withheld"].reset_index(drop=True)
+    withheld = table["withheld"].reset_index(drop=True)
     plan = roles if isinstance(roles, ExperimentPlan) else None
     deviations = plan.deviations(table, ran) if plan else []
     decided = pd.DataFrame(
@@ -433,8 +434,11 @@ def decide_experiment(
     return decided
 
 
-def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget | None]]:
-    """Return the role of every metric that is named, and the margin of a guardrail."""
+def _read_roles(
+    table: pd.DataFrame, roles: Any
+) -> tuple[pd.DataFrame, dict[str, tuple[str, Budget | None]]]:
+    """Return the comparison of variants as it was written, and the role of every metric that is
+    named with the margin of a guardrail."""
     if "baseline" in frame_of("table", table):
         raise ColumnError(
             "table compares models; roles are of an experiment, and rd.gate decides about a model"
@@ -444,6 +448,7 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
             f"table has no column {missing[0]!r}; expected what rd.compare_variants returns"
         )
     require_labels(table, "table", ["metric", "control", "treatment"])
+    table = with_known_codes(table, "table")
     for name in table.columns.intersection([*_NUMBERS, *_MORE_NUMBERS, "confidence"]):
         float_column(table, name, "table")  # raises where it holds no numbers
     if segments := columns_before(table, "metric"):
@@ -478,7 +483,7 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[str, Budget 
             budget = Budget(metric, None, None, *change)
             check_budget(budget, metrics[metric] or None, None, "guardrails")
         found[metric] = word, budget
-    return found
+    return table, found
 
 
 def _guardrail(row: AnyRow, budget: Budget) -> Row:
@@ -555,8 +560,11 @@ def _unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
     control, mean = (row[f"mean_{side}{adjusted}"] for side in ("control", "treatment"))
     claim = control * (1 + budget.allowed) if budget.relative else control + budget.allowed
     means = row["mean_control"], row["mean_treatment"]
-    low, high = bounds_of_mean(str(row["metric"]), _is_share(row), *means)
+    share = row["method"] == "proportion" or math.isclose(_part_of_largest_spread(row, 0.0, 1.0), 1)
+    low, high = bounds_of_mean(str(row["metric"]), share, *means)
     n = row["n_typical_treatment"]
+    if math.isclose(n, row["n_treatment"]) and _part_of_largest_spread(row, low, high) > FAR_SPREAD:
+        low = high = math.nan  # as of values in per cent, whose mean is a small one
     alpha = 1 - row["confidence"]
     by = float(turned_by(mean, n, low, high, claim))
     # Or units of the control, whose mean would be this one.
@@ -587,16 +595,15 @@ def bounds_of_mean(metric: str, is_share: bool, *means: float) -> TwoNumbers:
     return low, high
 
 
-def _is_share(row: AnyRow) -> bool:
-    """Tell whether all values of a metric are 0 or 1: then m(1 − m)/(n − 1) is the variance of the
-    mean m of an arm."""
-    sides = ("control", "treatment")
-    shares = sum(
-        row[f"mean_{side}"] * (1 - row[f"mean_{side}"]) / (row[f"n_{side}"] - 1) for side in sides
+def _part_of_largest_spread(row: AnyRow, low: float, high: float) -> float:
+    """Return the variance of the means of both arms as a part of the largest that values within
+    these bounds can have: that of values at the bounds, (m − low)(high − m)/(n − 1) of a mean m."""
+    most = sum(
+        (row[f"mean_{side}"] - low) * (high - row[f"mean_{side}"]) / (row[f"n_{side}"] - 1)
+        for side in ("control", "treatment")
     )
-    var = row["se_control"] ** 2 + row["se_treatment"] ** 2
-    left = 1 - np.nan_to_num(row["variance_reduction"])
-    return row["method"] == "proportion" or math.isclose(var, left * shares)
+    left = most * (1 - np.nan_to_num(row["variance_reduction"]))
+    return (row["se_control"] ** 2 + row["se_treatment"] ** 2) / left if left else math.nan
 
 
 def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:

@@ -16,7 +16,7 @@ from ...judge.choices import AnyRow, PlannedShares, Row, TwoPlaces
 from ...judge.per_user_columns import Codes, Floats, Mask, count_distinct, key_codes, require, split
 from ...judge.users import ExperimentRows, model_pairs
 from ...stats.shares import independence_test, seen_loss, share_tests
-from ...tables.cells import columns_before, number, p_value, visible
+from ...tables.cells import as_written, columns_before, number, p_value, visible
 from ..compare.two_sample import but
 from .experiment_health import by_stratum, hash_users, key_of_health, others, planned_shares
 
@@ -251,6 +251,7 @@ def _from_health(
     """
     variants = arms.names
     require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
+    health = as_written(health)
     if lacking := [name for name in variants if name not in health["variant"].tolist()]:
         raise OptionError(
             f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
