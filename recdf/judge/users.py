@@ -350,14 +350,13 @@ def _larger_unit(
             return codes, ""
     if not variant.any():  # of one variant nothing tells what was assigned
         return None, ""
-    ids = [name for name in data.columns if name not in {*used, "user_id"}]
     # Blocks of rows, since those of a unit may stand together. A column that repeats in none of
     # them, or is in both arms there, holds no units that matter.
     starts = np.arange(0, len(data), max(_BLOCK, len(data) // _BLOCKS))
     sample = (starts[:, None] + np.arange(_BLOCK)).ravel()
     sample = sample[sample < len(data)]
-    for name in ids:
-        if not may_be_unit(data[name].take(sample), variant[sample]):
+    for name in data.columns:
+        if name in used | {"user_id"} or not may_be_unit(data[name].take(sample), variant[sample]):
             continue
         codes, values = pd.factorize(data[name])
         if _assigned_whole(codes, variant):

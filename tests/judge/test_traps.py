@@ -253,6 +253,9 @@ def test_stores_that_were_assigned_whole_are_the_units(faults):
         stores(**faults), "y", control="A", quantiles=0.5, details=True
     )
     assert quantile["withheld"].tolist() == ["repeated_units"]
+    with pytest.raises(rd.DuplicateError, match="several rows of a store"):
+        rd.experiments.variant_moments(stores(**faults), "y")
+    rd.experiments.variant_moments(stores(**faults), "y", user_col="user_id")
 
 
 @pytest.mark.parametrize(
@@ -283,6 +286,7 @@ def test_buckets_by_which_users_were_assigned_are_no_units_of_a_quantile():
         data["y"] = np.random.default_rng(seed).gamma(2, 1, 2000)
         for ask in (rd.compare_variants, rd.experiments.compare_quantiles):
             found += ask(data, "y", control="A", expected=EQUAL)["remarks"].tolist()
+        rd.experiments.variant_moments(data, "y")
     assert not any("repeated_units" in one for one in found)
 
 

@@ -37,12 +37,11 @@ from ...judge.per_user_columns import (
     Floats,
     MetricColumns,
     covariate_name,
-    distinct,
     metric_specs,
     warn_of_weights,
 )
 from ...judge.users import ExperimentRows, read_experiment_rows
-from ...stats.arms import both, moments_of
+from ...stats.arms import both, linearise, moments_of
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
@@ -58,6 +57,7 @@ from ..samples import (
     subset,
     which_tests,
 )
+from .arms_of_users import with_repeats
 from .moment_table import CELL_NUMBERS, MomentTable, label_columns, names_of_metrics, read_moments
 from .summed_users import ArmsInCells, Specs
 from .two_sample import measured_means, no_share
@@ -107,7 +107,8 @@ def variant_moments(
         `n_null`.
     user_col : str or list of str, optional
         Key that must be unique (within `by`). Default: "user_id" if there is such a column; else
-        rows are users.
+        rows are users. If you name it, no other column, such as stores, is taken for what was
+        assigned.
     options : Options, optional
         `user_col` and `by` of a project, where they are not given here.
 
@@ -131,7 +132,8 @@ def variant_moments(
         Another name than that of its column for a mean; several covariates of a mean; an unknown
         option; a column of `by` with the name of a result column.
     DuplicateError
-        Several rows of a user, whatever the key.
+        Several rows of a user, whatever the key, or of a store that was assigned as a whole and
+        whose rows are alike.
     DataError
         A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`;
         a covariate with nulls; a column of two metrics whose nulls are in different users.
@@ -173,14 +175,17 @@ def variant_moments(
     warn_of_weights(data, "data", [*by_cols, *(one for pair in specs.values() for one in pair)])
     columns = read_metrics(data, specs, past, nan)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col)
-    repeated = None if rows.guessed else rows.repeated
-    if repeated is not None and any(
-        len(distinct(repeated[cell])) < len(cell) for cell in rows.cells
-    ):
-        raise DuplicateError(
-            "data has several rows of a user, whose values are not independent; use "
-            "rd.experiments.roll_up first"
-        )
+    cells = [] if rows.repeated is None else rows.cells
+    for metric in columns:
+        for kept in filter(len, map(metric.kept, cells)):
+            parts = [linearise(*(one[kept] for one in metric.sample[:2] if one is not None))[1]]
+            codes = rows.repeated[kept]  # type: ignore[index]  # there are cells beside units alone
+            if with_repeats({"remarks": ""}, parts, [codes], rows.guessed)["remarks"]:
+                raise DuplicateError(
+                    f"data has several rows of a {rows.guessed or 'user'}, whose values are not "
+                    "independent; use rd.experiments.roll_up first, or rd.compare_variants with "
+                    "⟦+cluster=⟧"
+                )
     return _moments_of_rows(rows, columns, past).frame()
 
 
@@ -367,8 +372,6 @@ class MomentArms(ArmsInCells):
         return arms, third
 
 
-# Options of compare_variants that `variant_moments` has, since they are about rows.
-_OF_ROWS = ("nan", "user_col")
 # Moments of zeros and ones have the variance p(1 − p); this is how far rounding may take it from
 # there.
 _ROUNDING = 1e-9
@@ -494,10 +497,10 @@ def compare_variants_from_moments(
     """
     _refuse_options(needs_users)
     every = names_of_metrics(moments, variant_col, by)
-    if metrics is None or isinstance(metrics, str | list | tuple):
-        metrics = list(dict.fromkeys(subset("metrics", metrics, every))) or (
-            every if metrics is None else []
-        )
+    if metrics is None:
+        metrics = every
+    elif isinstance(metrics, str | list | tuple):
+        metrics = list(dict.fromkeys(subset("metrics", metrics, every)))
     columns = pd.DataFrame(columns=every)
     specs = metric_specs(metrics, columns, "the metrics in moments")
     past = covariate_specs(covariates, specs, columns, "the metrics in moments")
@@ -525,8 +528,9 @@ def compare_variants_from_moments(
     table = read_moments(moments, variant_col, by, [*names])
     sums = MomentArms.of(table, specs, past, health)
     _check_shares(sums, settings)
-    left_out = n_in_both(moments)
-    return compare_users(sums, left_out, control, expected, health, settings, better, "moments")
+    return compare_users(
+        sums, n_in_both(moments), control, expected, health, settings, better, "moments"
+    )
 
 
 def _refuse_options(given: AnySpec) -> None:
@@ -541,12 +545,12 @@ def _refuse_options(given: AnySpec) -> None:
     )
     for name, value in given.items():
         default = of_users[name].default
-        if name in _OF_ROWS:
+        if name in ("nan", "user_col"):  # `variant_moments` has them
             raise OptionError(
                 f"⟦{name}=⟧ is about users and not about moments; pass it to "
                 "rd.experiments.variant_moments"
             )
-        if name != "progress" and value is not default and value != default:
+        if name != "progress" and value != default:
             raise OptionError(
                 f"⟦{name}=⟧ needs one row per user, and moments are sums over users; {GIVE_ROWS}"
             )
@@ -562,7 +566,7 @@ def _check_shares(sums: MomentArms, settings: Settings) -> None:
         mean, low, high = (one[some, 0] for one in (record.mean, record.lows, record.highs))
         with undefined_is_nan():
             var = record.central[some, 0, 0] / record.n[some]
-            like = np.isclose(var, mean * (1 - mean), rtol=_ROUNDING, atol=1e-15)
-            share = ~(low < 0) & ~(high > 1)
-        if den is not None or not (share & like).all():
+            share = np.isclose(var, mean * (1 - mean), rtol=_ROUNDING, atol=1e-15)
+            share &= ~(low < 0) & ~(high > 1)
+        if den is not None or not share.all():
             raise no_share(name)

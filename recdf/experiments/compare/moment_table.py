@@ -31,10 +31,8 @@ from ...judge.per_user_columns import (
 from ...stats.arms import HUGE, Moments, add_moments
 from ...stats.numbers import undefined_is_nan
 
-# Columns of a frame of moments, beside `by` and the variant. Frames of other programs may lack the
-# optional ones.
+# Columns of a frame of moments, beside `by` and the variant.
 NEEDED = ("metric", "n", "mean", "std")
-OPTIONAL = ("n_null", "skewness", "min", "max", "n_zero", "n_empty")
 MOMENT_COLUMNS = ["metric", "n", "n_null", "mean", "std", "skewness", "min", "max"]
 # Ratios and covariates have these, too: users with the value 0, users of a ratio who have nothing
 # to count, and rows with the covariance of two metrics.
@@ -42,6 +40,8 @@ PAIR_COLUMNS = ["n_zero", "n_empty", "other", "mean_other", "covariance"]
 # The numbers of a cell and metric: its moments, and users who are counted.
 COUNTS = ("n_null", "n_zero", "n_empty")
 CELL_NUMBERS = ("n", "mean", "var", "skewness", "min", "max", *COUNTS)
+# Frames of other programs may lack these.
+OPTIONAL = ("skewness", "min", "max", *COUNTS)
 
 # Rounding may take a covariance so far beyond that of two equal columns.
 _SLACK = 1e-9

@@ -194,17 +194,17 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
             ready = make_units(one, both_arms, rows)
             problem = no_estimate(ready.units)
             own = [values_of(one, group, variant) for variant in pair]
+            every, _, again = zip(*own, strict=True)
             for i, p in enumerate(orders):
-                row = first_row(replace(ready, name=next(names)), settings)
-                row |= {"arms": None, "quantile": p}
+                row = first_row(replace(ready, name=next(names)), settings) | {"quantile": p}
                 if problem:
                     found.append(without_estimate(row, problem, (np.nan, np.nan)))
                     continue
                 arms = [arms_of(metric, group, variant)[i] for variant in pair]
                 row = _quantile_row(row, ready, arms, settings)
                 if rows.repeated is not None:
-                    parts = [np.sign(x.quantile - y) for x, (y, *_) in zip(arms, own, strict=True)]
-                    row = with_repeats(row, parts, [again for *_, again in own], rows.guessed)
+                    parts = [np.sign(x.quantile - y) for x, y in zip(arms, every, strict=True)]
+                    row = with_repeats(row, parts, again, rows.guessed)
                 if surplus.asked:
                     values, unit, _ = own[surplus.arm]
                     known = arms, surplus.arm, values, p, unit
@@ -227,9 +227,8 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
 
 def _quantile_row(row: Row, ready: Ready, arms: Sequence[QuantileArm], settings: Settings) -> Row:
     """The numbers of one quantile of two arms, but for the interval, which needs all p-values."""
-    control, treatment = arms
-    z = signed_root(control, treatment)
-    df = degrees_of_freedom(control, treatment)
+    z = signed_root(*arms)
+    df = degrees_of_freedom(*arms)
     n = sum(ready.units.n)
     planned = settings.sequential_n
     p = t_p_value(z, df, settings.alternative)
@@ -237,8 +236,7 @@ def _quantile_row(row: Row, ready: Ready, arms: Sequence[QuantileArm], settings:
         p = always_valid_p(z, n, planned, settings.confidence, settings.alternative)
         df = np.nan
     row = with_denominators(but(row, **of_units(ready.units, "t")), ready)
-    old = control.quantile
-    new = treatment.quantile
+    old, new = (one.quantile for one in arms)
     found = but(
         row,
         mean_control=old,
@@ -250,7 +248,7 @@ def _quantile_row(row: Row, ready: Ready, arms: Sequence[QuantileArm], settings:
         p_value=p,
         method=row["method"].replace("welch", "quantile"),
     )
-    return found | {"arms": (control, treatment)}
+    return found | {"arms": arms}
 
 
 def _quantile_without(
