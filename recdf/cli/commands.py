@@ -226,7 +226,7 @@ def row_name(row: Mapping[Any, Any]) -> str:
         return ", ".join(row[name] for name in names if row[name] and isinstance(row[name], str))
     segments = [f"{name} {row[name]}" for name in columns_before(row, "metric")]
     sides = ("treatment", "control"), ("model", "baseline")
-    pairs = [f"{row[new]} vs. {row[old]}" for new, old in sides if new in row]
+    pairs = [f"{row[new]} vs. {row[old]}" for new, old in sides if {new, old} <= row.keys()]
     return ", ".join([*segments, str(row["metric"]), *pairs])
 
 

@@ -31,6 +31,7 @@ from ..publishing import (
     read_bytes,
     read_table,
 )
+from ..tables.findings import row_names
 
 COMPARED, HEALTH_FILE, DECIDED = "comparison.parquet", "health.parquet", "decision.parquet"
 RUN_COLUMNS = ["folder", "command", "started", "seconds", "exit", "recdf", "decided"]
@@ -44,7 +45,9 @@ OF_MEANING = (
     "undefined",
     "propensity_floor",
 )
-KINDS_OF_COMPARISON = ["model", "treatment"]
+# By a column that the comparison of no other kind has. A comparison of variants may have a row for
+# each of several models.
+KINDS_OF_COMPARISON = {"baseline": "model", "treatment": "treatment"}
 
 
 def past_runs(folder: Any) -> pd.DataFrame:
@@ -117,9 +120,11 @@ def _decided_by(command: str, folder: Path) -> str:
     table = read_table(folder / name)
     if command == "gate":
         return ", ".join(f"{n} {word}" for word, n in table["verdict"].value_counts().items())
-    new = "model" if "model" in table.columns else "treatment"
+    new = table.columns.intersection(["model", "treatment"])
     said = table["decision"] if name == DECIDED else table["metric"] + " " + table["verdict"]
-    return "; ".join(f"{one}: {words}" for one, words in zip(table[new], said, strict=True))
+    return "; ".join(
+        f"{one}: {words}" for one, words in zip(row_names(table[new]), said, strict=True)
+    )
 
 
 def past_tests(folder: Any) -> pd.DataFrame:
@@ -167,7 +172,8 @@ def past_tests(folder: Any) -> pd.DataFrame:
         tables: dict[str, tuple[Path, pd.DataFrame]] = {}
         for path in files_below(place, COMPARED):
             table = read_table(path)
-            for kind in table.columns.intersection(KINDS_OF_COMPARISON):
+            for column in table.columns.intersection([*KINDS_OF_COMPARISON]):
+                kind = KINDS_OF_COMPARISON[column]
                 if kind in tables:
                     raise DataError(
                         f"{tables[kind][0]} and {path} both compare {kind}s; expected one in {name}"
@@ -183,7 +189,7 @@ def past_tests(folder: Any) -> pd.DataFrame:
                         f"{metric} is {before} in {known} and {own} in {name}, so that its "
                         "differences do not compare; evaluate one of them again"
                     )
-        row = _test(name, *(tables[kind][1] for kind in KINDS_OF_COMPARISON))
+        row = _test(name, *(tables[kind][1] for kind in KINDS_OF_COMPARISON.values()))
         beside = tables["treatment"][0].parent
         if is_there(beside / HEALTH_FILE):
             health = read_table(beside / HEALTH_FILE)
@@ -224,6 +230,11 @@ def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> Row:
     chosen = models.merge(pairs, on=["baseline", "model"])
     row = {"experiment": name, **pairs.iloc[0], **arms.iloc[0], "decision": ""}
     for kind, table in (("offline", chosen), ("online", variants)):
+        if table["metric"].duplicated().any():
+            raise DataError(
+                f"{name}: the {kind} comparison has several rows of a metric, such as those of "
+                "several models; keep one of each in a folder of its own"
+            )
         for metric, diff, se in zip(table["metric"], table["diff"], table["se"], strict=True):
             row |= {f"{kind}_{metric}": diff, f"{kind}_{metric}_se": se}
     return row

@@ -328,6 +328,17 @@ def test_experiment_says_that_the_sample_ratio_is_wrong(capsys, folder):
     assert f"{n} users with metrics but no variant, left out" in out
 
 
+def test_a_failing_row_of_a_result_of_several_models_is_named(capsys, folder):
+    rd.evaluate(SHOP.true, SHOP.pred, "ndcg@10", by="model").to_parquet("several")
+    few = pd.concat([GROUPS[GROUPS["variant"] == "A"], GROUPS[GROUPS["variant"] == "B"].head(40)])
+    few.to_parquet("few.parquet")
+    call = ["experiment", "several", "--assignment", "few.parquet", "--control", "A"]
+    call += ["--missing", "zero", "--metric", "ndcg@10", "--fail-on", "invalid"]
+    code, _, err = run(capsys, *call)
+    assert code == 1
+    assert "--fail-on invalid: model knn, ndcg@10, B vs. A: invalid: sample ratio" in err
+
+
 @pytest.mark.long
 def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
     """All assigned users fit the plan; of those with lists, the only ones compared, B has few."""

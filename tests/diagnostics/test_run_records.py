@@ -171,3 +171,29 @@ def test_a_run_of_the_gate_stands_there_with_its_verdicts(tmp_path):
     table = pd.DataFrame({"verdict": ["pass", "fail", "pass"]})
     table.to_parquet(tmp_path / "gate.parquet")
     assert rd.diagnostics.past_runs(tmp_path)["decided"].tolist() == ["2 pass, 1 fail"]
+
+
+def test_variants_of_a_result_of_several_models_are_no_comparison_of_models(tmp_path):
+    shop = rd.sample_shop(n_users=120, n_items=60)
+    call = {"k": 5, "by": "model"}
+    result = rd.evaluate(shop.true, shop.pred, "ndcg", **call)
+    shop.assignment.to_parquet(tmp_path / "a.parquet")
+    for name in ("night", "test/online"):
+        result.to_parquet(tmp_path / "runs" / name)
+    words = ["--assignment", tmp_path / "a.parquet", "--control", "A", "--missing", "zero", "-q"]
+    for name in ("night", "test/online"):
+        folder = tmp_path / "runs" / name
+        assert run(["experiment", folder, *words, "--out", folder]) == 0
+    assert not len(rd.diagnostics.past_tests(tmp_path / "runs"))
+    decided = rd.diagnostics.past_runs(tmp_path / "runs")["decided"]
+    assert decided.str.contains(r"knn · B: ndcg@5 .*; popularity · B: ndcg@5 ").all()
+    offline = tmp_path / "runs" / "test" / "offline"
+    result.to_parquet(offline)
+    assert (
+        run(["compare", offline, "--model", "knn", "--baseline", "random", "--out", offline, "-q"])
+        == 0
+    )
+    with pytest.raises(
+        rd.DataError, match="test: the online comparison has several rows of a metric"
+    ):
+        rd.diagnostics.past_tests(tmp_path / "runs")
