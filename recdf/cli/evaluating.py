@@ -319,7 +319,7 @@ def _streamed(given: Namespace, options: Given, scratch: Path) -> tuple[Given, d
         for name, one in found.items()
     }
     sources = {name: Source(path, name) for name, path in files.items()}
-    given.files = {name: one.read for name, one in sources.items()}
+    given.files = {name: one.amounts for name, one in sources.items()}
     _say_read(given, paths)
     return files, sources
 

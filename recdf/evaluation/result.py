@@ -26,7 +26,13 @@ EQUAL_TOLERANCE = 1e-12  # of `==`
 
 class Result:
     """A summary and the record of what it means, with their display. Where the rows are is up to
-    the subclasses."""
+    the subclasses.
+
+    Rows that need not come into memory are read in buckets: results of engines and stored ones say
+    with `rows_stay` whether they are, and have `empty_rows` (columns, dtypes and what was
+    evaluated), `by_values`, and `each_bucket(work, columns, keys)`, which gives what the work makes
+    of the rows of each bucket, all rows of a key in one.
+    """
 
     _summary: DataFrame
     _spec: dict[str, Any]

@@ -109,7 +109,7 @@ def local_path(path: Any) -> Path:
 
 
 class Written(NamedTuple):
-    """What was written: the digest that names the result, and the size of `per_user`."""
+    """What was written: the digest that seals the file of `per_user`, and the size of that."""
 
     digest: str
     n_rows: int
@@ -162,7 +162,8 @@ def part_sizes(rows: Path) -> dict[str, int]:
 
 
 def digest_of_result(*folders: Path) -> str:
-    """Return a digest that tells a stored result, or several that are joined, from others."""
+    """Return a digest that tells a stored result, or several that are joined, from others. It is
+    that of their summaries, and not the one that seals the rows (`Written`)."""
     read = b"".join(read_bytes(folder / SUMMARY_FILE) for folder in folders)
     return hashlib.sha256(read).hexdigest()
 

@@ -104,7 +104,8 @@ class Packing:
     keys : columns of the list key · spread : a column by which rows with a null key are spread over
     all buckets. Such rows belong to no list, and would otherwise all be in one bucket · schema :
     the columns to keep, and their types · kept : whether an engine that can keep packed rows should
-    do so, since another job reads them again · narrow : see `narrowed` · lists : how rows hold
+    do so, since another job reads them again · narrow : the columns of
+    integers that are stored in fewer bytes, None for all · lists : how rows hold
     their items, if they may hold several.
     """
 
@@ -129,7 +130,7 @@ class Packing:
         if any(map(len, held)):
             yield self._packed(held)
 
-    def dealt(self, table: Table) -> Dealt:
+    def deal(self, table: Table) -> Dealt:
         """Return the rows sorted by bucket."""
         table = cast_table(table if self.lists is None else self.lists.table(table), self.schema)
         return dealt(narrowed(table, self.narrow), self.buckets(table), self.n_buckets)
@@ -139,7 +140,7 @@ class Packing:
         return bucket_of(table, self.keys, self.spread, self.n_buckets)
 
     def _packed(self, batches: list[RecordBatch]) -> RecordBatch:
-        table, edges = self.dealt(Table.from_batches(batches))
+        table, edges = self.deal(Table.from_batches(batches))
         n_rows = max(1, CELL_BYTES * len(table) // max(1, table.nbytes))
         # All cells are written into one buffer, so that nothing is copied again.
         sink = pa.BufferOutputStream()
@@ -170,7 +171,7 @@ def bucket_of(table: Table, keys: Names, spread: str, n_buckets: int) -> ndarray
     columns = [table[name] for name in keys]
     null = any_null(columns)
     if null is None:
-        return part_of(columns, n_buckets)
+        return hash_buckets(columns, n_buckets)
     bucket = (np.arange(len(table)) % n_buckets).astype(np.uint16)
     # The item decides, so that a row has the same bucket when a failed task runs again. Few rows
     # lack the item too.
@@ -178,7 +179,7 @@ def bucket_of(table: Table, keys: Names, spread: str, n_buckets: int) -> ndarray
     with_item = null if no_item is None else null & ~no_item
     for rows, by in ((~null, columns), (with_item, [table[spread]])):
         if rows.any():
-            bucket[rows] = part_of([column.filter(pa.array(rows)) for column in by], n_buckets)
+            bucket[rows] = hash_buckets([column.filter(pa.array(rows)) for column in by], n_buckets)
     return bucket
 
 
@@ -243,24 +244,24 @@ def add_in_pairs(results: Sequence[Any]) -> Any:
 # -- hashes of list keys
 
 
-def part_of(columns: Sequence[Any], n_parts: int) -> ndarray:
-    """Return the part of each row (uint16) by a hash of its key, which depends on values and not on
-    types.
+def hash_buckets(columns: Sequence[Any], n_buckets: int) -> ndarray:
+    """Return the bucket of each row (uint16) by a hash of its key, which depends on values and not
+    on types.
 
-    Keys have no nulls. Both frames must send a user to the same part, even if one stores the id as
-    int32 and the other as int64, as a dictionary, or as a timestamp of another unit. The hashes of
-    pandas and of Arrow depend on the type and may change with versions, so this function has its
+    Keys have no nulls. Both frames must send a user to the same bucket, even if one stores the id
+    as int32 and the other as int64, as a dictionary, or as a timestamp of another unit. The hashes
+    of pandas and of Arrow depend on the type and may change with versions, so this function has its
     own. It uses only the high half of the hash: multiplying by a constant mixes the high bits best,
-    and to scale them to the number of parts needs no division.
+    and to scale them to the number of buckets needs no division.
     """
     hashed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         _hash_into(hashed, column)
-    return ((hashed >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32)).astype(np.uint16)
+    return ((hashed >> np.uint64(32)) * np.uint64(n_buckets) >> np.uint64(32)).astype(np.uint16)
 
 
 def given_ids(series: Series) -> Array:
-    """Return the caller's ids as an array for `part_of`. Unlike those of files, they may be
+    """Return the caller's ids as an array for `hash_buckets`. Unlike those of files, they may be
     integers beyond 64 bits."""
     try:
         return pa.array(series, from_pandas=True)
@@ -412,7 +413,7 @@ class Measuring:
     def __call__(self, bucket: int, rows: RowsByRole) -> Table:
         shared: Shared = opened(self.handle)
         try:
-            result = measure(shared.of(bucket), part_of_bucket(shared, bucket, rows))
+            result = measure(shared.of(bucket), as_part(shared, bucket, rows))
         except MemoryError:  # the engine may try again elsewhere
             raise
         except (SystemExit, Exception) as error:
@@ -428,7 +429,8 @@ class Measuring:
         return rows_table(result.rows, self.per_user)
 
 
-def part_of_bucket(shared: Shared, bucket: int, tables: RowsByRole) -> Part:
+def as_part(shared: Shared, bucket: int, tables: RowsByRole) -> Part:
+    """Return the rows of a bucket as a part of the population."""
     frames = {role: frame_of_arrow(table) for role, table in tables.items()}
     true = frames.get("true")
     pred = frames["pred"]
@@ -525,7 +527,7 @@ class Listing:
 
     def __call__(self, bucket: int, rows: RowsByRole) -> Table:
         shared: Shared = opened(self.handle)
-        part = part_of_bucket(shared, bucket, rows)
+        part = as_part(shared, bucket, rows)
         call = shared.of(bucket)
         options = call.options
         read = read_true(part.true, options)

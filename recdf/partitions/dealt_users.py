@@ -308,7 +308,7 @@ class LogOfEngine(LogInParts):
         given = {role: self.frames.get(role, persons) for role in schemas}
         dealt = dealt_log(self.engine, given, schemas, rules, self.n_buckets, persons)
         of_users = partial(on_users, work=work, rules=rules)
-        sums, _ = dealt.made(of_users)
+        sums, _ = dealt.results_of_buckets(of_users)
         total = add_in_pairs([without_tables(empty), *sums])
         # The tables without rows have the dtypes that they have in memory.
         none = {role: schema.empty_table() for role, schema in schemas.items()}
@@ -404,7 +404,7 @@ def check_on_engine(
                 role: Packing(keys, item, n_buckets, one.schema) for role, one in read.items()
             }
             work = partial(findings_of_rows, k=k, options=settled, items=items, by_values=by_values)
-            parts, _ = InBuckets(engine, given, packings).made(work)
+            parts, _ = InBuckets(engine, given, packings).results_of_buckets(work)
             return findings_of_parts(add_in_pairs(parts or [work(0, read)]))
 
     check.__doc__ = CHECK_SAYS
@@ -586,5 +586,5 @@ class LogOfFiles(LogInParts):
                 return without_tables(found)
 
             dealt = dealt_log(engine, self.sources, schemas, rules, self.n_parts, persons)
-            parts, _ = dealt.made(attributed)
+            parts, _ = dealt.results_of_buckets(attributed)
         return sum(parts, start=total)

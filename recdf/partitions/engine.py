@@ -58,14 +58,14 @@ from .buckets import (
     Packing,
     add_in_pairs,
     adding_up,
+    as_part,
     ascending,
     bucket_of,
     cast_table,
     distinct_rows,
     given_ids,
+    hash_buckets,
     known_rows,
-    part_of,
-    part_of_bucket,
     places_by_bucket,
 )
 from .engines import (
@@ -112,7 +112,7 @@ class Run:
         """
         if results is None:
             empty = {role: schema.empty_table() for role, schema in self.needed.schemas.items()}
-            results = measure(self.shared.call, part_of_bucket(self.shared, 0, empty))
+            results = measure(self.shared.call, as_part(self.shared, 0, empty))
         measured = checked(self.call, results)
         overlap = self._compared(measured.overlap)
         measured = replace(measured, by=self.by_frame, overlap=overlap)
@@ -182,7 +182,7 @@ class Run:
         n_buckets = self.n_buckets
         bucket = edges = None
         if given is not None:
-            bucket = part_of([given_ids(given[name]) for name in keys], n_buckets)
+            bucket = hash_buckets([given_ids(given[name]) for name in keys], n_buckets)
         by_values = None if self.by_values is None else frame_of_arrow(self.by_values)
         call = self.call
         relevance = self.needed.relevance

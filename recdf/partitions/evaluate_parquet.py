@@ -302,7 +302,7 @@ def evaluate_parquet(
             paths = in_files(call, paths, temporary)
         true, pred = (Source(path, role) for role, path in paths.items())
         files = NeededOfFiles.of_files(
-            replace(call, files={"true": true.read, "pred": pred.read}), true, pred
+            replace(call, files={"true": true.amounts, "pred": pred.amounts}), true, pred
         )
         whole = files.n_bytes * sizes().whole_copies <= limit if buckets is None else buckets == 1
         passes = 1 if whole else 2

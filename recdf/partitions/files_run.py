@@ -39,7 +39,7 @@ from ..inputs.machine import n_threads, sizes, stream
 from ..inputs.options import Names
 from ..inputs.true_and_pred import BrokenRows, read_true
 from ..progress import Progress
-from .buckets import Dealt, Packing, dealt, known_rows, part_of_bucket, rows_table
+from .buckets import Dealt, Packing, as_part, dealt, known_rows, rows_table
 from .engine import Run
 from .engines import InParts, OnBucket, OnChunk
 from .needed import PLACE, ROW, NeededOfFiles
@@ -167,7 +167,7 @@ class Later:
     def of(self, table: Table) -> list[Any]:
         """Do the work on some rows."""
         if isinstance(self.work, Packing):
-            return [self.work.dealt(table)]
+            return [self.work.deal(table)]
         return [
             Table.from_batches([batch])
             for batch in self.work(table.select(self.names).to_batches())
@@ -368,7 +368,7 @@ class FilesRun(Run):
         It runs in several threads, so it changes nothing of `self`.
         """
         tables = dict(zip(self.dealt.packed, cells, strict=True))
-        found = measure(self.shared.of(bucket), part_of_bucket(self.shared, bucket, tables))
+        found = measure(self.shared.of(bucket), as_part(self.shared, bucket, tables))
         rows = found.rows
         placed = []
         if rows is not None and len(rows):

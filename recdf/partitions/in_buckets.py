@@ -5,6 +5,9 @@ Contract: the work is sent once to each worker, with what it holds. It takes the
 and its rows by the role of their frame. Frames in memory are dealt here, and sent with the work. An
 error of a bucket travels back, and is raised as the error of all.
 
+Of the work, the moments of an experiment stand here too (`moments_of_rows`), and so do the rows per
+list of an evaluation by an engine (`EngineRows`).
+
     frames ─ pack ─► cells by bucket ─ meet: work ─► one cell of each bucket ─► list of results
                                                   └► a table of each bucket ─► lazy frame
 """
@@ -135,7 +138,7 @@ class InBuckets:
         packed = list(self.packed.values())
         return self.engine.meet(packed, self.n_buckets, on_rows, schema, self.every)
 
-    def made(self, work: Callable[[int, RowsByRole], Any]) -> tuple[list[Any], int]:
+    def results_of_buckets(self, work: Callable[[int, RowsByRole], Any]) -> tuple[list[Any], int]:
         """Return what the work makes of each bucket, in their order, and how many rows the first
         frame has."""
         as_cell = AsCell(work, self.n_buckets, at_once=not isinstance(self.engine, Watched))
@@ -150,8 +153,8 @@ class InBuckets:
         return found, sum(outcomes["n_rows"].to_pylist())
 
     def made_of_frames(self, work: Callable[..., Any]) -> tuple[list[Any], int]:
-        """As `made`, of the rows as pandas frames, in the order of the roles."""
-        return self.made(partial(_on_frames, work))
+        """As `results_of_buckets`, of the rows as pandas frames, in the order of the roles."""
+        return self.results_of_buckets(partial(_on_frames, work))
 
 
 def _on_frames(work: Callable[..., Any], _: int, rows: RowsByRole) -> Any:

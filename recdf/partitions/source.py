@@ -110,7 +110,7 @@ class Source:
                 self.categories[name] = values.unique().drop_null().cast(self.kind(name))
 
     @property
-    def read(self) -> dict[str, int]:
+    def amounts(self) -> dict[str, int]:
         """How many files and rows there are, for the spec."""
         return {"files": len(self.files), "rows": self.n_rows}
 
@@ -423,11 +423,11 @@ def _joined(source: Source, name: str, chunks: list[Array], is_id: bool) -> pa.C
 
 
 def narrowed(table: Table, names: Collection[str] | None = None) -> Table:
-    """Return the table with integers in the narrowest type that holds them; `by_role` makes them
-    wide again.
+    """Return the table with integers in the narrowest type that holds them.
 
-    A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these
-    columns are narrowed, to 32 bits or more. Threads measure such columns fastest.
+    A shuffle writes every byte, sends it and reads it again; `by_role` gives the columns their
+    types back. Where `names` are given, as for files on one machine, only these columns are
+    narrowed, to 32 bits or more, and stay so: threads measure such columns fastest.
     """
     for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
         if not pa.types.is_integer(column.type) or (names is not None and name not in names):

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recdf.partitions.buckets import dealt, narrowed, part_of
+from recdf.partitions.buckets import dealt, hash_buckets, narrowed
 from recdf.partitions.files_run import BucketCells, Memory
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
@@ -123,7 +123,7 @@ def test_keys_are_dealt_by_value():
     numbers = np.arange(-500, 500)
     forms = [pa.array(numbers, kind) for kind in (pa.int16(), pa.int32(), pa.int64(), pa.float64())]
     forms.append(pa.array(numbers).dictionary_encode())
-    dealt = [part_of([form], 13) for form in forms]
+    dealt = [hash_buckets([form], 13) for form in forms]
     assert all((one == dealt[0]).all() for one in dealt)
     assert np.bincount(dealt[0], minlength=13).min() > 40
     texts = [f"{'x' * (number % 30)}{number}" for number in numbers]
@@ -134,6 +134,6 @@ def test_keys_are_dealt_by_value():
         texts[0].dictionary_encode(),
         pa.concat_arrays([pa.array(["junk"]), texts[0]]).slice(1),
     ]
-    dealt = [part_of([form], 13) for form in texts]
+    dealt = [hash_buckets([form], 13) for form in texts]
     assert all((one == dealt[0]).all() for one in dealt)
     assert np.bincount(dealt[0], minlength=13).min() > 40

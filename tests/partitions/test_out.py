@@ -112,7 +112,7 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
     [
         (calling, "match"),
         (measuring, "defined_values"),
-        (buckets, "part_of"),
+        (buckets, "hash_buckets"),
         (merging, "encode"),
         (storage, "to_table"),
     ],

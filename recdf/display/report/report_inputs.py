@@ -54,7 +54,8 @@ NamedTables = Mapping[str, pd.DataFrame]
 
 
 class ReportTables(NamedTuple):
-    """Tables that a caller gave beside the result, each None where its section is left out."""
+    """Tables that a caller gave beside the result. A section is left out where its table is None,
+    or where `experiment` or `beside` is empty."""
 
     experiment: NamedTables
     health: GivenTable
@@ -94,9 +95,9 @@ class Subject:
         found = with_units(result, unit_col)
         # Without attrs, which pandas would copy for every frame and column that is made.
         per_user = pd.DataFrame(found.per_user)
-        shown = pd.DataFrame(found.summary)
+        whole = pd.DataFrame(found.summary)
         # The lists with labels of people, which is `result` where there are no cheap ones.
-        self.people = self.result = Evaluation(per_user, shown, found.spec)
+        self.people = self.result = Evaluation(per_user, whole, found.spec)
         if cheap is not None:
             self.result = with_both_labels(self.people, cheap)
         summary = summary_of(self.result)

@@ -337,5 +337,5 @@ def compare_models(
     judge_both(result, better)
     add_verdicts(result, "models", effects)
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result]
-    shown = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
+    shown = [*MODEL_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], *cheap_columns, *VERDICT_COLUMNS]
     return settings.compared(result, shown, "models", by_cols)

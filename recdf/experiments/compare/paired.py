@@ -1,4 +1,6 @@
-"""One pair of models on the same users: differences in, numbers out."""
+"""One pair of models on the same users: differences in, numbers out. Also what is read of results
+before they are compared, and how the evaluations of two results differ (`comparing`, and
+`unlike_nights` of the nights of a job)."""
 
 from __future__ import annotations
 
