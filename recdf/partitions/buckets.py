@@ -46,7 +46,7 @@ from ..inputs.sorting import offsets, spans
 from ..inputs.true_and_pred import gains, order_source, read_pred, read_relevance, read_true
 from ..matching.list_keys import key_labels
 from ..matching.match import match
-from .engines import IN_BUCKET, Handle, Shared, opened
+from .engine_contract import IN_BUCKET, Handle, Shared, opened
 from .source import frame_of_arrow, narrowed
 
 Schemas = Mapping[str, Schema]

@@ -21,8 +21,7 @@ from ..logs import impressions, log_checks
 from ..metrics.strings import Metrics
 from .buckets import HEAD_LENGTH, PACKED, adding_up, arrow_table_of
 from .dealt_users import check_on_engine, on_engine
-from .engine import EngineEvaluation, evaluate_frames
-from .engines import (
+from .engine_contract import (
     Engine,
     OnBucket,
     OnChunk,
@@ -32,6 +31,7 @@ from .engines import (
     labels_of_table,
     takes_engine_arguments,
 )
+from .engine_run import EngineEvaluation, evaluate_frames
 from .needed import decoded
 from .source import frame_of_arrow
 

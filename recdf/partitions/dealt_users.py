@@ -59,8 +59,8 @@ from .buckets import (
     bucket_of,
     cast_table,
 )
-from .engine import distinct_values, watched
-from .engines import Handle, no_order, opened
+from .engine_contract import Handle, no_order, opened
+from .engine_run import distinct_values, watched
 from .files_run import BATCH_ROWS, files_engine
 from .in_buckets import InBuckets
 from .needed import id_kinds

@@ -40,8 +40,8 @@ from ..inputs.options import Names
 from ..inputs.true_and_pred import BrokenRows, read_true
 from ..progress import Progress
 from .buckets import Dealt, Packing, as_part, dealt, known_rows, rows_table
-from .engine import Run
-from .engines import InParts, OnBucket, OnChunk
+from .engine_contract import InParts, OnBucket, OnChunk
+from .engine_run import Run
 from .needed import PLACE, ROW, NeededOfFiles
 from .source import Source, frame_of_arrow
 

@@ -55,7 +55,7 @@ from .buckets import (
     cells_by_bucket,
     working_on,
 )
-from .engines import Engine, Watched, as_dtypes, labels_of_table, opened
+from .engine_contract import Engine, Watched, as_dtypes, labels_of_table, opened
 from .needed import id_kinds
 from .source import plain_schema
 

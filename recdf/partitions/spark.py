@@ -34,8 +34,7 @@ from ..logs import impressions, log_checks
 from ..metrics.strings import Metrics
 from .buckets import PACKED, Distinct, Packing, adding_up
 from .dealt_users import check_on_engine, on_engine
-from .engine import EngineEvaluation, evaluate_frames
-from .engines import (
+from .engine_contract import (
     Engine,
     Handle,
     OnBucket,
@@ -45,6 +44,7 @@ from .engines import (
     inline_handle,
     takes_engine_arguments,
 )
+from .engine_run import EngineEvaluation, evaluate_frames
 
 __all__ = ["check", "check_log", "evaluate", "from_impressions"]
 __dir__ = __all__.copy

@@ -20,7 +20,7 @@ from ..inputs.ids import codes_of_ids
 from ..inputs.machine import sizes
 from ..inputs.options import ByName, Names
 from . import dask, spark
-from .engine import watched
+from .engine_run import watched
 from .files_run import files_engine
 from .in_buckets import users_in_buckets
 from .source import Source, plain_schema

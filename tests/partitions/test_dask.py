@@ -26,7 +26,7 @@ from partitions.engine_cases import (  # noqa: E402
 
 from recdf.inputs.machine import Sizes, sized  # noqa: E402
 from recdf.partitions import dask as engine  # noqa: E402
-from recdf.partitions.engines import check_frames  # noqa: E402
+from recdf.partitions.engine_contract import check_frames  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

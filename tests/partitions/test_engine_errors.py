@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.partitions.engines import Sent, engine_error, inline_handle, opened, received
+from recdf.partitions.engine_contract import Sent, engine_error, inline_handle, opened, received
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")

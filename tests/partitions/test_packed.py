@@ -19,7 +19,7 @@ from recdf.partitions.buckets import (
     by_role,
     narrowed,
 )
-from recdf.partitions.engines import (
+from recdf.partitions.engine_contract import (
     MOST_OPENED,
     Shared,
     inline_handle,

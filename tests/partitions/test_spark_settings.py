@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from recdf.inputs.machine import Sizes, sized
-from recdf.partitions.engines import inline_handle
+from recdf.partitions.engine_contract import inline_handle
 from recdf.partitions.spark import SETTINGS, SparkEngine, settings, slots_of
 
 BYTES, ROWS = SETTINGS

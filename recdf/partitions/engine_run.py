@@ -68,7 +68,7 @@ from .buckets import (
     known_rows,
     places_by_bucket,
 )
-from .engines import (
+from .engine_contract import (
     Engine,
     Handle,
     InParts,
