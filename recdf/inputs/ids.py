@@ -39,7 +39,7 @@ def codes_of_ids(some: Series) -> ndarray | None:
             return None
     try:
         return pd.factorize(some)[0]
-    except TypeError:
+    except (TypeError, NotImplementedError):
         return None
 
 

@@ -96,11 +96,9 @@ def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number
     return np.maximum(above, below)
 
 
-# Steps of the search for a number of users; it settles in three or four.
-
-
 def fewest(shows: Callable[[int], bool], least: int) -> int:
-    """Return the smallest number, from `least` on, from which on it holds."""
+    """Return the smallest number, from `least` on, for which something holds that then holds for
+    all larger ones."""
     most = least
     while not shows(most):
         most *= 2
@@ -161,8 +159,7 @@ def paired_units_needed(
     size: float = 1.0,
     unseen: float = 0.0,
 ) -> int:
-    """Rows that show a mean difference, given in standard deviations; the t quantile depends on
-    their number."""
-
+    """Rows that show a mean difference, given in standard deviations, which a few unseen units take
+    by `unseen`/n; the t quantile depends on their number."""
     of_test = alpha, power, alternative, size, unseen
     return fewest(lambda n: least_paired_effect(n, *of_test) <= effect * (1 + 1e-9), 3)

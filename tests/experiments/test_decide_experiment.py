@@ -181,6 +181,28 @@ def test_a_guardrail_asks_what_users_of_a_small_control_could_do():
     assert row["note"] == f"check: {20 * 0.01 / 0.09:.1f} users who gain all would turn it"
 
 
+def test_a_guardrail_without_bounds_names_the_arm_whose_users_turn_it():
+    """3 more users of 100 at v make the control's mean m + .2: (100·m + 3·v)/103, about m + 6.9."""
+    b = np.arange(2100) >= 100
+    users = pd.DataFrame({"user_id": range(2100), "variant": np.where(b, "B", "A")})
+    users["spend"] = 10 + 0.002 * (np.arange(2100) % 2 - 0.5)
+    expected = {"A": 100, "B": 2000}
+    table = compared(users, "spend", larger_is_better="spend", expected=expected)
+    row = one(table, ("guardrail", -0.2))
+    assert row["verdict"] == "safe, unless 3 in 100 users of the control have 16.9 or more"
+
+
+def test_the_bounds_of_a_guardrail_are_those_of_its_name():
+    """Under another name a guardrail keeps what withholds the verdict of its column."""
+    b = np.arange(120) % 2
+    users = pd.DataFrame({"user_id": range(120), "variant": np.where(b, "B", "A")})
+    users["ndcg@10"] = 0.5 + 0.02 * (np.arange(120) % 4 > 1) + 0.02 * b
+    table = compared(users, {"q": "ndcg@10"})
+    assert table["withheld"].tolist() == ["unseen_units"]
+    row = one(table, ("guardrail", -0.1))
+    assert (row["effect"], row["note"]) == ("not_safe", table["verdict"].iloc[0])
+
+
 def test_a_guardrail_with_the_name_of_a_metric_and_other_values_has_no_bounds():
     users = experiment(2000, 3, x=0)
     users["precision@5"] = users["x"] + 50  # in per cent

@@ -358,6 +358,21 @@ def test_a_planned_guardrail_of_small_spread_is_safe_as_often_as_planned(
     assert stats.binomtest(int(safe), runs, 0.8).pvalue > 0.002
 
 
+def test_a_plan_counts_unseen_users_of_either_sign_and_of_the_column():
+    """The smallest arm may lack three users at the farther bound: n ≥ ln(20)·.8/.006 and more."""
+    users = pd.DataFrame({"ndcg@10": np.random.default_rng(10).normal(0.2, 0.01, 5000)})
+    plans = [
+        EX.plan_experiment(users, metric, rel_effect=0.03, control_share=0.9, **options).iloc[0]
+        for metric, options in (
+            ("ndcg@10", {}),
+            ({"q": "ndcg@10"}, {}),
+            ("ndcg@10", {"alternative": "greater"}),
+        )
+    ]
+    n = [plan["n_treatment"] for plan in plans]
+    assert n[0] == n[1] > math.log(20) * 0.8 / 0.006 > 3 * n[2]
+
+
 def test_a_plan_says_where_skewness_will_withhold_the_verdict():
     """The comparison of as many users without an effect is withheld, and that of equal arms not."""
     draw = np.random.default_rng(8)

@@ -69,6 +69,37 @@ def test_an_effect_that_fewer_than_three_unseen_users_turn(compare, change, said
     assert np.isnan([free["turned_by"], wide["turned_by"]]).all()  # other values have the name
 
 
+@pytest.mark.parametrize("strata", [None, "half"])
+def test_a_trend_that_few_unseen_users_turn(strata):
+    """A user of 60 who is at a bound moves each day by .5/60: the slope by Σ|t|·.5/60/Σt², with t
+    from −3.5 to 3.5 days. With halves as strata, a user of 30 moves half of them all by as much."""
+    user = np.repeat(np.arange(2 * N), 8)
+    day = np.tile(np.arange(8), 2 * N)
+    b = user % 2
+    noise = 0.01 * np.random.default_rng(4).normal(size=len(user))
+    rows = pd.DataFrame(
+        {
+            "user_id": user,
+            "variant": np.where(b, "B", "A"),
+            "half": user // 2 % 2,
+            "seen": pd.Timestamp("2026-11-02"),
+            "on": pd.Timestamp("2026-11-02") + pd.to_timedelta(day, unit="D"),
+            "ndcg@10": 0.5 + noise + 0.003 * day * b,
+        }
+    )
+    options = {"control": "A", "time_col": "on", "exposure_col": "seen", "how": "mean"}
+    table = rd.experiments.effect_over_time(rows, "ndcg@10", **options, strata=strata, details=True)
+    row = table.iloc[-1]
+    moved = 16 * 0.5 / 60 / 42
+    assert row["trend_withheld"] == "unseen_units"
+    assert float(row["trend_verdict"].split()[1]) == pytest.approx(0.003 / moved, rel=0.1)
+    free = rows.rename(columns={"ndcg@10": "spend"})
+    row = rd.experiments.effect_over_time(
+        free, "spend", **options, strata=strata, larger_is_better="spend"
+    ).iloc[-1]
+    assert row["trend_verdict"] == "grows"
+
+
 def test_a_guardrail_is_asked_about_its_margin_and_not_about_its_sign():
     """2.3 users turn the sign of +.02, and 60·.12/(.41 of a user who falls to 0) the margin."""
     table = rd.compare_variants(arms(0.02), "ndcg@10", control="A", details=True)

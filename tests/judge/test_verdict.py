@@ -27,7 +27,8 @@ NUMBERS = {
     "turned_to": "lose",
     "turning_value": -2.5,
     "unseen": 3.0,
-    "n_treatment": 100,
+    "n_asked": 100,
+    "of": " of the control",
     "beyond": "less",
     "detail": "the arms differ",
 }

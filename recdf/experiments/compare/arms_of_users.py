@@ -228,10 +228,12 @@ def _with_turned(row: Row, ready: Ready, found: MeanEffect) -> Row:
     if np.nanmin(seen) < low or np.nanmax(seen) > high:
         return row  # a column of another kind has the name of the metric
     gaps = np.where((np.array([[0], [1]]) == 1) == up, mean - low, high - mean)
-    uneven = np.sqrt(np.array(units.n) / np.array(units.n_effective))
-    moved = units.weights * gaps / units.record.n[units.cells] * uneven[:, None]
+    moved = units.moved_by_one * gaps
     by = abs(row["diff"]) / moved.max() if moved.max() > 0 else np.inf
-    return but(row, turned_by=by, turned_down=(moved[1].max() > moved[0].max()) == up)
+    # A true effect may have either sign.
+    most = (units.moved_by_one * np.maximum(mean - low, high - mean)).max()
+    down = (moved[1].max() > moved[0].max()) == up
+    return but(row, turned_by=by, turned_down=down, most_moved=most)
 
 
 def _with_parts(

@@ -152,8 +152,8 @@ class Trend:
                 part[kept.rows] += factor * added
         self.effects += factors * (means[1] - means[0])
         self.weights[period] = weight
-        if metric.kind.bounds is not None and units.stratum is not None:
-            low, high = metric.kind.bounds
+        low, high = metric.kind.bounds or (np.inf, -np.inf)
+        if low <= means.min() and means.max() <= high:  # other values may have the metric's name
             mean = quantity(units.record.mean, units.metric).value[units.cells]
             far = np.maximum(mean - low, high - mean)
             self.moved[period] = (units.weights * far / np.maximum(size, 1)).max()
@@ -247,6 +247,7 @@ def trend_table(
         own = judged[i :: len(table)]
         n = own["withheld"].value_counts()
         found = [code for code in n.index if code and (code in OF_ALL or 2 * n[code] > len(own))]
+        found = [code for code in found if code != "unseen_units"]  # which is asked of the trend
         found += [code for code in ALIKE_IN_ALL if has(own["remarks"], code).any()]
         table.loc[i, "remarks"] = by_rank(found)
     table["detail"] = judged["detail"].to_numpy().reshape(-1, len(table)).max(axis=0)

@@ -72,6 +72,7 @@ def first_row(ready: Ready, settings: Settings) -> Row:
         + "+cluster" * units.clustered,
         "cap": ready.cap,
         "turned_down": np.nan,
+        "most_moved": np.nan,
         "skewed_by": 0.0,
         **dict.fromkeys(("n_clusters", "n_counted", "zeros", "evenness"), np.nan),
         "detail": "",

@@ -178,8 +178,8 @@ def decide(
     # An effect that is found has to stand against the users who may be missing, too.
     unseen = missing_by_chance(settings.alpha)
     with undefined_is_nan():
-        least = unseen * np.abs(table["diff"]) / table["turned_by"]
-        table["mde"] = np.fmax(table["mde"], beyond(least / table["se"], POWER) * table["se"])
+        least = beyond(unseen * table["most_moved"] / table["se"], POWER) * table["se"]
+        table["mde"] = np.fmax(table["mde"], least)
     # What turns an effect is kept where one is said, with what those users would do.
     by = np.where(table["reject"], table["turned_by"], np.nan)
     smaller = np.array([better[metric] == "smaller" for metric in metrics], bool)

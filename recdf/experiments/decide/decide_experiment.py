@@ -522,7 +522,8 @@ def _guardrail(row: AnyRow, budget: Budget) -> Row:
     ends = sign * (low - allowed), sign * (high - allowed)
     safe = min(ends) > 0 if math.isnan(p_safe) else p_safe <= alpha
     harmed = max(ends) < 0 if math.isnan(p_harmed) else p_harmed <= alpha
-    turned = row["withheld"] == "unseen_units"  # of the effect: the margin is asked by `_unseen`
+    # The margin is asked by `_unseen` where it knows the bounds, and not by the caution about 0.
+    turned = row["withheld"] == "unseen_units" and not any(map(math.isnan, _bounds(row)))
     loses = row["reject"] and sign * row["diff"] < 0 and not turned
     shown = NOT_SAFE
     note = ""
@@ -559,30 +560,49 @@ def _unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
     adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
     control, mean = (row[f"mean_{side}{adjusted}"] for side in ("control", "treatment"))
     claim = control * (1 + budget.allowed) if budget.relative else control + budget.allowed
-    means = row["mean_control"], row["mean_treatment"]
-    share = row["method"] == "proportion" or math.isclose(_part_of_largest_spread(row, 0.0, 1.0), 1)
-    low, high = bounds_of_mean(str(row["metric"]), share, *means)
-    n = row["n_typical_treatment"]
-    if math.isclose(n, row["n_treatment"]) and _part_of_largest_spread(row, low, high) > FAR_SPREAD:
-        low = high = math.nan  # as of values in per cent, whose mean is a small one
-    alpha = 1 - row["confidence"]
-    by = float(turned_by(mean, n, low, high, claim))
-    # Or units of the control, whose mean would be this one.
+    # The mean of the control at which the margin is reached, as the claim is that of the treatment.
     other = mean / (1 + budget.allowed) if budget.relative else mean - budget.allowed
-    of_control = float(turned_by(control, row["n_typical_control"], low, high, other))
+    alpha = 1 - row["confidence"]
+    unseen = missing_by_chance(alpha)
+    by = np.zeros(2)
+    values = np.zeros(2)
+    arms = (control, "control", other), (mean, "treatment", claim)
+    for i, (of_arm, side, turns) in enumerate(arms):
+        n = row[f"n_typical_{side}"]
+        by[i] = turned_by(of_arm, n, *_bounds(row), turns)
+        values[i] = turning_value(of_arm, n, turns, alpha)
+    few = np.fmin(*by) < unseen
+    unbounded = math.isnan(by[1])
+    # Of arms of about one size, the treatment is named.
+    near = by if few or not unbounded else np.abs(values - (control, mean)) * (1.25, 1)
+    side = "control" if near[0] < near[1] or math.isnan(near[1]) else "treatment"
+    of_control = side == "control"
     row |= {
-        "turned_by": of_control if of_control < by else by,
-        "turned_to": "gain" if (found["effect"] == HARMED) != (of_control < by) else "lose",
-        "unseen": missing_by_chance(alpha),
-        "turning_value": turning_value(mean, n, claim, alpha),
-        "beyond": "less" if mean > claim else "more",
+        "turned_by": np.fmin(*by),
+        "turned_to": "gain" if (found["effect"] == HARMED) != of_control else "lose",
+        "unseen": unseen,
+        "turning_value": values[0 if of_control else 1],
+        "beyond": "less" if (mean > claim) != of_control else "more",
+        "n_asked": row[f"n_{side}"],
+        "of": " of the control" if of_control else "",
     }
-    if math.isnan(row["turned_by"]):
+    if few:
+        found |= {"effect": NOT_SAFE, "note": sentence("role", "", "unseen_units", row=row)}
+    elif unbounded:
         found["remarks"] = by_rank([*codes_of(row["remarks"]), "guardrail_unbounded"])
         return ["guardrail_unbounded"]
-    if row["turned_by"] < row["unseen"]:
-        found |= {"effect": NOT_SAFE, "note": sentence("role", "", "unseen_units", row=row)}
     return []
+
+
+def _bounds(row: AnyRow) -> TwoNumbers:
+    """Return the bounds of the metric of a row; NaN for one that is not known."""
+    share = row["method"] == "proportion" or math.isclose(_part_of_largest_spread(row, 0.0, 1.0), 1)
+    means = row["mean_control"], row["mean_treatment"]
+    low, high = bounds_of_mean(str(row["metric"]), share, *means)
+    equal = math.isclose(row["n_typical_treatment"], row["n_treatment"])
+    if equal and _part_of_largest_spread(row, low, high) > FAR_SPREAD:
+        return math.nan, math.nan  # as of values in per cent, whose mean is a small one
+    return low, high
 
 
 def bounds_of_mean(metric: str, is_share: bool, *means: float) -> TwoNumbers:

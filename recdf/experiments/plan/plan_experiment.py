@@ -313,13 +313,7 @@ def plan_experiment(
         past = read_past(metric, len(per_user), clusters)
         role, design, scale, error = "success", planned, 1.0, past.error
         wanted = (rel_effect or 0) * past.mean
-        num, den, _ = metric.sample
-        known = num if metric.defined is None else num[metric.defined]
-        is_share = den is None and bool(np.isin(known, (0, 1)).all())
-        low, high = bounds_of_mean(metric.name, is_share, past.mean)
-        left = past.mean - low, high - past.mean
-        # How far a user of the control and one of the treatment can be from what is said of them.
-        reach = left if alternative == "less" else left[::-1]
+        low, high = metric.kind.bounds or (math.nan, math.nan)
         if metric.name in margins:
             (allowed, relative), role, design = margins[metric.name], "guardrail", of_guardrail
             wanted = abs(allowed)
@@ -333,12 +327,20 @@ def plan_experiment(
                     f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be "
                     "safe"
                 )
-            reach = left[allowed < 0] - wanted, left[allowed > 0] - wanted
+            num, den, _ = metric.sample
+            known = num if metric.defined is None else num[metric.defined]
+            is_share = den is None and bool(np.isin(known, (0, 1)).all())
+            low, high = bounds_of_mean(metric.name, is_share, past.mean)
         elif n is None and not past.mean > 0:
             raise DataError(
                 f"metric {metric.name!r} has mean {past.mean:g}; a relative effect needs a "
                 "positive mean, pass n="
             )
+        # How far a user of the control and one of the treatment can be from what is said of them.
+        left = past.mean - low, high - past.mean
+        reach = {"greater": left[::-1], "less": left}.get(alternative, (max(left), max(left)))
+        if role == "guardrail":
+            reach = left[allowed < 0] - wanted, left[allowed > 0] - wanted
         chance = design.power
         unseen = past.unseen(alpha, reach[0]), past.unseen(alpha, reach[1])
         of_test = past.size, scale, unseen

@@ -23,10 +23,10 @@ shows. Zeros and ones in strata have a test of their own (`effects.stratified_sh
 
 These say nothing that three more units could turn, or ask in another way. Interleaving and each
 segment are comparisons of models or variants, and segments in doubt do not count in
-`segment_effects`. Each period of `effect_over_time` is asked, and its trend is a slope of sums
-without bounds. `aa_test` counts splits of the same units. `proxy_metrics` has experiments as its
-units, whose effects have no bounds (`noise`). Off-policy estimates say how far they may be trusted:
-`few_rewards` asks for 100 effective rewards. Labels have an interval that allows for one more list.
+`segment_effects`. Each period of `effect_over_time` is asked, and so is its trend. `aa_test` counts
+splits of the same units. `proxy_metrics` has experiments as its units, whose effects have no bounds
+(`noise`). Off-policy estimates say how far they may be trusted: `few_rewards` asks for 100
+effective rewards. Labels have an interval that allows for one more list.
 """
 
 from __future__ import annotations
@@ -488,9 +488,9 @@ _ALL = (
     ),
     Caution(
         "guardrail_unbounded",
-        "the metric has no bound, and the verdict says which values of so few more units of the "
-        "treatment as may be missing by chance would turn it",
-        adds=", unless {unseen:1} in {n_treatment:,} {units} have {turning_value:3} or {beyond}",
+        "the metric has no bound, and the verdict says which values of so few more units as may be "
+        "missing by chance would turn it",
+        adds=", unless {unseen:1} in {n_asked:,} {units}{of} have {turning_value:3} or {beyond}",
         warns=False,
     ),
     Caution(

@@ -273,8 +273,20 @@ class Units:
     def typical(self) -> Floats:
         """How many units of the typical weight each arm has; in strata, units of the one in which a
         unit moves the mean of the arm most."""
-        most = (self.weights / np.maximum(self.record.n[self.cells], 1)).max(axis=1)
-        return np.sqrt(np.array(self.n_effective) / self.n) / most
+        return 1 / self.moved_by_one.max(axis=1)
+
+    @cached_property
+    def moved_by_one(self) -> Floats:
+        """How far a unit of the typical weight that is 1 above the mean of its cell (2, strata)
+        moves the mean of its arm: W_h·√(mean d²)/(n·mean d), with its denominators d."""
+        n = np.maximum(self.record.n[self.cells], 1)
+        den = self.metric.den
+        if den is None:
+            return np.asarray(self.weights / n)
+        mean = self.record.mean[self.cells, den]
+        squares = self.record.central[self.cells, den, den] / n + mean**2
+        uneven = np.divide(np.sqrt(squares), mean, out=np.ones(n.shape), where=mean > 0)
+        return np.asarray(self.weights * uneven / n)
 
     def sample(self, arm: int) -> Sample:
         """The rows of an arm, without strata."""
