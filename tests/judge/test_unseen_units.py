@@ -88,6 +88,7 @@ def test_a_trend_that_few_unseen_users_turn(strata):
         }
     )
     options = {"control": "A", "time_col": "on", "exposure_col": "seen", "how": "mean"}
+    options |= {"expected": {"A": 1, "B": 1}}
     table = rd.experiments.effect_over_time(rows, "ndcg@10", **options, strata=strata, details=True)
     row = table.iloc[-1]
     moved = 16 * 0.5 / 60 / 42
