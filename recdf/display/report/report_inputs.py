@@ -268,7 +268,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     for name, call in calls.items():
         if (table := parts.get(name, getattr(given, name))) is not None:
             need(table, name, TABLE_KINDS[name].columns, f"what {call} returned")
-            parts[name] = as_written(table)
+            # What a file had is a plain frame; findings of an audit carry its levels.
+            parts[name] = as_written(table) if type(table) is pd.DataFrame else table
     given = given._replace(**parts)
     if isinstance(experiment, pd.DataFrame) and given.health is not None:
         # Of several tables, some may be of another run over the same users.
