@@ -472,7 +472,7 @@ def look_at_frames(
         findings = check(true, frame, k, log=log, **options, **own)
         shares.append(dict(zip(findings["code"], findings["share"], strict=True)))
         is_judged = frame[keys].assign(**{"judged in true": frame[item_col].isin(judged)})
-        of_list = is_judged.groupby(keys, as_index=False).mean()
+        of_list = is_judged.groupby(keys, as_index=False, observed=True).mean()
         per_user = side.per_user.merge(of_list, on=keys, how="left")
         found.append(side._replace(per_user=per_user))
     doubts = ("no doubt", "in doubt")

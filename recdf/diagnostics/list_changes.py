@@ -319,7 +319,7 @@ def _churn(items: pd.DataFrame, k: int, p: float, keys: list[str]) -> pd.DataFra
     deepest = items[["rank_before", "rank_after"]].max(axis=1).to_numpy(np.int64)
     parts = np.where(both, later[deepest - 1], 0.0)
     of_items = items.assign(n_common=both, changed=items["status"] != "stayed", rbo=parts)
-    lists = of_items.groupby(keys, as_index=False).agg(
+    lists = of_items.groupby(keys, as_index=False, observed=True).agg(
         n_before=("rank_before", "count"),
         n_after=("rank_after", "count"),
         n_common=("n_common", "sum"),

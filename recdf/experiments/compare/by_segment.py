@@ -284,7 +284,12 @@ def segment_effects(
         withheld[(withheld == "") & has(judged["remarks"], code)] = code
     doubted = withheld != ""
     unchecked = has(judged["remarks"], "ratio_not_checked")
-    group = table.groupby(pair, sort=False, dropna=False).ngroup().to_numpy().astype(np.int64)
+    group = (
+        table.groupby(pair, sort=False, dropna=False, observed=True)
+        .ngroup()
+        .to_numpy()
+        .astype(np.int64)
+    )
     rows = split(group, group.max(initial=-1) + 1)
     found = [heterogeneity(diff[own], se[own]) for own in rows]
     # A difference has to be shown without the segments that should not be read.
