@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -137,29 +138,23 @@ def chance_beyond(df: Number, alpha: float, errors: Number, alternative: Alterna
     return 1 - scipy_module("special").nctdtr(df, errors, t_quantile(df, alternative, 1 - alpha))
 
 
-def least_paired_effect(
-    n: float,
-    alpha: float,
-    power: float,
-    alternative: Alternative,
-    size: float = 1.0,
-    unseen: float = 0.0,
-) -> float:
-    """Smallest mean difference that n rows show, in standard deviations; `size` rows are a unit. A
-    smaller one than unseen/n is never shown, since a few unseen units could turn it."""
-    of_test = float(detectable_t(max(n / size - 1, 1.0), alpha, power, alternative))
-    return max(of_test, float(beyond(unseen / math.sqrt(n), power))) / math.sqrt(n)
+class PairedTest(NamedTuple):
+    """The t test of a mean difference of rows, of which `size` are a unit, with the chance `power`
+    of finding one. Effects are in standard deviations. One below `unseen`/n is never found, since a
+    few unseen units could turn it."""
 
+    alpha: float
+    power: float
+    alternative: Alternative
+    size: float = 1.0
+    unseen: float = 0.0
 
-def paired_units_needed(
-    effect: float,
-    alpha: float,
-    power: float,
-    alternative: Alternative,
-    size: float = 1.0,
-    unseen: float = 0.0,
-) -> int:
-    """Rows that show a mean difference, given in standard deviations, which a few unseen units take
-    by `unseen`/n; the t quantile depends on their number."""
-    of_test = alpha, power, alternative, size, unseen
-    return fewest(lambda n: least_paired_effect(n, *of_test) <= effect * (1 + 1e-9), 3)
+    def least_effect(self, n: float) -> float:
+        """Return the smallest effect that n rows show."""
+        df = max(n / self.size - 1, 1.0)
+        of_test = float(detectable_t(df, self.alpha, self.power, self.alternative))
+        return max(of_test, float(beyond(self.unseen / math.sqrt(n), self.power))) / math.sqrt(n)
+
+    def rows_needed(self, effect: float) -> int:
+        """Return how many rows show an effect."""
+        return fewest(lambda n: self.least_effect(n) <= effect * (1 + 1e-9), 3)

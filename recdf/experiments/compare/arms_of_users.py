@@ -42,7 +42,7 @@ from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.balance import p_of_balance, strata_moved
 from ..decide.sample_ratio import Surplus, count_rows
-from ..samples import MetricRows, Ready, Settings, make_units
+from ..samples import MetricKind, MetricRows, Ready, Settings, make_units
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
@@ -217,23 +217,30 @@ def _with_turned(row: Row, ready: Ready, found: MeanEffect) -> Row:
     In strata one unit moves it most in a thin cell: W_h·gap/n_ah, with the gap to the bound that
     hurts. Shares have a test of their own for that.
     """
-    units = found.units
-    if ready.kind.bounds is None or found.score is not None:
+    if found.score is not None or (moved := moved_by_bounds(found.units, ready.kind)) is None:
         return row
-    (low, high), up = ready.kind.bounds, row["diff"] > 0
+    up = row["diff"] > 0
+    # The treatment may lack units at the bound that hurts, and the control those at the other one.
+    control, treatment = moved[int(up)][0].max(), moved[int(not up)][1].max()
+    most = max(control, treatment)
+    by = abs(row["diff"]) / most if most > 0 else np.inf
+    down = (treatment > control) == up
+    return but(row, turned_by=by, turned_down=down, most_moved=np.max(moved))
+
+
+def moved_by_bounds(units: Units, kind: MetricKind) -> tuple[Floats, Floats] | None:
+    """How far a unit at the lower, and one at the upper bound of the metric moves the mean of its
+    arm (2, strata); None where nothing tells the bounds."""
+    if kind.bounds is None:
+        return None
+    low, high = kind.bounds
     mean = quantity(units.record.mean, units.metric).value[units.cells]
     seen = [mean.min(), mean.max()]  # moments may tell no range
     if units.metric.den is None:
         seen += [one[units.metric.num] for one in units.span]
     if np.nanmin(seen) < low or np.nanmax(seen) > high:
-        return row  # a column of another kind has the name of the metric
-    gaps = np.where((np.array([[0], [1]]) == 1) == up, mean - low, high - mean)
-    moved = units.moved_by_one * gaps
-    by = abs(row["diff"]) / moved.max() if moved.max() > 0 else np.inf
-    # A true effect may have either sign.
-    most = (units.moved_by_one * np.maximum(mean - low, high - mean)).max()
-    down = (moved[1].max() > moved[0].max()) == up
-    return but(row, turned_by=by, turned_down=down, most_moved=most)
+        return None  # a column of another kind has the name of the metric
+    return units.moved_by_one * (mean - low), units.moved_by_one * (high - mean)
 
 
 def _with_parts(

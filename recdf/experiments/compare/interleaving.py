@@ -33,7 +33,7 @@ from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...stats.arms import arm, one_sample
 from ...stats.numbers import normal_quantile, scipy_module
 from ...stats.shares import wilson
-from ...stats.student import least_paired_effect, paired_units_needed
+from ...stats.student import PairedTest
 from ...stats.turned import missing_by_chance
 from ..decide.experiment_health import Hashes, hash_users
 from .compare_models import compare_models
@@ -532,11 +532,11 @@ def _preference(
         ends = wilson(share, n, normal_quantile((1 + confidence) / 2))
         found |= zip(_PREFERENCE, (share, *ends, min(1.0, 2 * of_sign)), strict=False)
     if row["se"] > 0:
-        of_test = (1 - confidence, POWER, alternative)
         diff = abs(row["diff"])
         sd = row["se"] * np.sqrt(n_units)
         unseen = missing_by_chance(1 - confidence) * reach / sd
-        found["mde"] = least_paired_effect(n_units, *of_test, unseen=unseen) * sd
+        test = PairedTest(1 - confidence, POWER, alternative, unseen=unseen)
+        found["mde"] = test.least_effect(n_units) * sd
         if diff > 0:
-            found["n_needed"] = paired_units_needed(diff / sd, *of_test, unseen=unseen)
+            found["n_needed"] = test.rows_needed(diff / sd)
     return found

@@ -29,7 +29,7 @@ from ...judge.choices import (
 )
 from ...judge.comparisons import Comparison, default_columns
 from ...judge.effects.means import arms_of_sums, influence
-from ...judge.effects.units import Units, quantity
+from ...judge.effects.units import Units
 from ...judge.per_user_columns import (
     Floats,
     Mask,
@@ -67,7 +67,7 @@ from ..samples import (
     read_metrics,
     which_tests,
 )
-from .arms_of_users import compare_arms
+from .arms_of_users import compare_arms, moved_by_bounds
 from .two_sample import SKEWED_SAMPLES, measured_means
 from .user_periods import (
     AbsentUsers,
@@ -152,11 +152,8 @@ class Trend:
                 part[kept.rows] += factor * added
         self.effects += factors * (means[1] - means[0])
         self.weights[period] = weight
-        low, high = metric.kind.bounds or (np.inf, -np.inf)
-        if low <= means.min() and means.max() <= high:  # other values may have the metric's name
-            mean = quantity(units.record.mean, units.metric).value[units.cells]
-            far = np.maximum(mean - low, high - mean)
-            self.moved[period] = (units.weights * far / np.maximum(size, 1)).max()
+        if (moved := moved_by_bounds(units, metric.kind)) is not None:
+            self.moved[period] = np.max(moved)
         self.largest = max(self.largest, *np.abs(means))
 
     def row(self, both_arms: ArmRows, confidence: float) -> Row:

@@ -252,9 +252,9 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         Verdict of a guardrail, first rule that holds: "not shown safe" where the table withholds
         its verdict · "harmed beyond the margin" (p_harmed ≤ alpha) · "worse, within the margin"
         (p_safe ≤ alpha, and the table shows a loss) · "safe" (p_safe ≤ alpha) · "not shown safe".
-        It is also "not shown safe" where so few more units of the treatment as may be missing by
-        chance, ln(1/alpha) (3.0 at 95 %), would take its mean to the margin if they were at a bound
-        of the metric. Bounds are those of the metrics of recdf, and 0 and 1 of a column of zeros
+        It is also "not shown safe" where so few more units of an arm as may be missing by chance,
+        ln(1/alpha) (3.0 at 95 %), would take its mean to the margin if they were at a bound of the
+        metric. Bounds are those of the metrics of recdf, and 0 and 1 of a column of zeros
         and ones that is compared without weights and clusters. The verdict of another metric says
         which values would do it. Quantiles are left as they are. Other metrics have the verdict of
         the table.

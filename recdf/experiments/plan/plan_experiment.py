@@ -49,12 +49,11 @@ from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import MEAN_ROUNDING, Sample, arm, imbalance, linearise, moments_of
 from ...stats.numbers import TwoNumbers
 from ...stats.student import (
+    PairedTest,
     beyond,
     chance_beyond,
     detectable_t,
     fewest,
-    least_paired_effect,
-    paired_units_needed,
 )
 from ...stats.turned import missing_by_chance, typical_units
 from ..compare.two_sample import SKEWED_SAMPLES
@@ -636,10 +635,10 @@ def plan_comparison(
             bounds = bounds_of(name, {}, table[[base, model]])
             reach = 0.0 if bounds is None else bounds[1] - bounds[0]
             unseen = past.unseen(alpha, reach)
-            of_test = level, power, alternative, past.size, unseen
-            lists = n if wanted is None else paired_units_needed(wanted / past.planned, *of_test)
+            test = PairedTest(level, power, alternative, past.size, unseen)
+            lists = n if wanted is None else test.rows_needed(wanted / past.planned)
             assert lists is not None
-            mde = past.planned * least_paired_effect(lists, *of_test)
+            mde = past.planned * test.least_effect(lists)
             spread = math.exp(Z95 * past.error_std) if n is None else math.nan
             rows.append(
                 {
