@@ -82,11 +82,8 @@ PUBLIC = {
         "experiments.join.join_experiment": ["join_experiment"],
         "experiments.join.roll_up": ["roll_up"],
         "experiments.plan.aa_splits": ["aa_test"],
-        "experiments.plan.plan_experiment": [
-            "arrivals_by_day",
-            "plan_comparison",
-            "plan_experiment",
-        ],
+        "experiments.plan.plan_comparison": ["plan_comparison"],
+        "experiments.plan.plan_experiment": ["arrivals_by_day", "plan_experiment"],
         "judge.comparisons": ["report_table"],
         "tables.cells": ["ReportTable"],
     },

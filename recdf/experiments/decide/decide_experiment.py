@@ -20,7 +20,7 @@ from ...errors import ColumnError, DataError, OptionError, closest
 from ...inputs.constraints import Budget, Share, a_number, check_budget, check_record, read_change
 from ...inputs.frames import float_column
 from ...judge.cautions.table import CAUTIONS, UNLIKE
-from ...judge.choices import Alternative, AnyRow, Row, VariantTest, as_columns, check_value
+from ...judge.choices import AnyRow, Row, VariantTest, as_columns, check_value
 from ...judge.comparisons import confidence_of, need_details, with_known_codes
 from ...judge.per_user_columns import frame_of, require_labels
 from ...judge.verdict import (
@@ -29,16 +29,11 @@ from ...judge.verdict import (
     codes_of,
     has,
     sentence,
-    warnings_of,
 )
-from ...metrics.strings import direction_of
-from ...stats.arms import Arm, effect, fieller
 from ...stats.many_tests import adjust
-from ...stats.numbers import TwoNumbers
-from ...stats.student import t_quantile
-from ...stats.turned import missing_by_chance, turned_by, turning_value
 from ...tables.cells import amount, columns_before, estimated, is_one_sided, p_value
 from ..samples import subset
+from .guardrails import HARMED, SAFE, WITHIN, judge_guardrail, turned_by_unseen
 
 # ------------------------------------------------------------------------------------------
 # A plan that was written before an experiment, and what was done otherwise.
@@ -186,9 +181,6 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
 RoleWord = Literal["success", "guardrail", "diagnostic"]
 Roles = Mapping[str, Any] | ExperimentPlan
 
-# Values vary more than those within the bounds of a metric can, of any method of adjustment.
-FAR_SPREAD = 1.2
-SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
 _NUMBERS = [
     "n_control",
     "n_treatment",
@@ -325,8 +317,8 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         }
         beside: list[str] = []
         if budget is not None:
-            found |= _guardrail(row, budget)
-            beside = _unseen(found, row, budget)
+            found |= judge_guardrail(row, budget)
+            beside = turned_by_unseen(found, row, budget)
         elif row["effect"] == "better" and p_of_row > 1 - row["confidence"]:
             note = f"better alone, not among all success metrics: p {p_value(p_of_row)}"
             found |= {"effect": "none", "note": note}
@@ -484,146 +476,6 @@ def _read_roles(
             check_budget(budget, metrics[metric] or None, None, "guardrails")
         found[metric] = word, budget
     return table, found
-
-
-def _guardrail(row: AnyRow, budget: Budget) -> Row:
-    """Return whether a guardrail is safe."""
-    sign = 1 if row["better"] == "larger" else -1
-    allowed = budget.allowed
-    relative = budget.relative
-    change, low, high = (row["rel_" * relative + one] for one in ("diff", "ci_low", "ci_high"))
-    p_safe = p_harmed = math.nan
-    if str(row["method"]).startswith("welch") and row["df"] > 0:
-        # Both arms as the table compares them. Their degrees of freedom are those of their units,
-        # n − 1, times what makes that of the difference the table's.
-        adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
-        arms = [
-            Arm(row[f"mean_{side}{adjusted}"], row[f"se_{side}"] ** 2, row[f"n_{side}"] - 1.0)
-            for side in ("control", "treatment")
-        ]
-        share = row["df"] / effect(arms[0], arms[1]).df
-        control, treatment = (one._replace(df=share * one.df) for one in arms)
-        quantile = t_quantile(row["df"], "greater", row["confidence"])
-        if relative:
-            low, high = map(float, fieller(control, treatment, quantile))
-        else:
-            wide = quantile * math.hypot(row["se_control"], row["se_treatment"])
-            low = change - wide
-            high = change + wide
-        if not relative or control.mean > 0:
-            scale, shift = (1 + allowed, 0.0) if relative else (1.0, allowed)
-            limit = Arm(scale * control.mean + shift, scale**2 * control.var, control.df)
-            sides: list[Alternative] = ["greater", "less"]
-            p_safe, p_harmed = (
-                float(effect(limit, treatment, side, row["confidence"]).p_value)
-                for side in sides[::sign]
-            )
-    alpha = 1 - row["confidence"]
-    ends = sign * (low - allowed), sign * (high - allowed)
-    safe = min(ends) > 0 if math.isnan(p_safe) else p_safe <= alpha
-    harmed = max(ends) < 0 if math.isnan(p_harmed) else p_harmed <= alpha
-    # The margin is asked by `_unseen` where it knows the bounds, and not by the caution about 0.
-    turned = row["withheld"] == "unseen_units" and not any(map(math.isnan, _bounds(row)))
-    loses = row["reject"] and sign * row["diff"] < 0 and not turned
-    shown = NOT_SAFE
-    note = ""
-    if row["withheld"] and not turned:
-        note = row["verdict"]
-    elif harmed:
-        shown = HARMED
-    elif safe:
-        shown = WITHIN if loses else SAFE
-    elif math.isnan(min(ends)) and math.isnan(p_safe):
-        note = ", ".join(warnings_of(row["remarks"])).replace("_", " ")
-        if not note and row["mean_control"] > 0:
-            note = "this test has no relative interval: name the margin in units"
-        note = note or "the control's mean is not above 0"
-    elif loses:
-        note = "worse"
-    return {
-        "margin": budget.text,
-        "change": change,
-        "change_low": low,
-        "change_high": high,
-        "p_safe": p_safe,
-        "p_harmed": p_harmed,
-        "effect": shown,
-        "note": note,
-    }
-
-
-def _unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
-    """Take back what is said of a guardrail if a few unseen units at a bound of the metric would
-    turn it. Return a remark where no bound is known, and give `row` its numbers."""
-    if found["effect"] == NOT_SAFE or str(row["method"]).startswith("quantile"):
-        return []
-    adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
-    control, mean = (row[f"mean_{side}{adjusted}"] for side in ("control", "treatment"))
-    claim = control * (1 + budget.allowed) if budget.relative else control + budget.allowed
-    # The mean of the control at which the margin is reached, as the claim is that of the treatment.
-    other = mean / (1 + budget.allowed) if budget.relative else mean - budget.allowed
-    alpha = 1 - row["confidence"]
-    unseen = missing_by_chance(alpha)
-    by = np.zeros(2)
-    values = np.zeros(2)
-    arms = (control, "control", other), (mean, "treatment", claim)
-    for i, (of_arm, side, turns) in enumerate(arms):
-        n = row[f"n_typical_{side}"]
-        by[i] = turned_by(of_arm, n, *_bounds(row), turns)
-        values[i] = turning_value(of_arm, n, turns, alpha)
-    few = np.fmin(*by) < unseen
-    unbounded = math.isnan(by[1])
-    # Of arms of about one size, the treatment is named.
-    near = by if few or not unbounded else np.abs(values - (control, mean)) * (1.25, 1)
-    side = "control" if near[0] < near[1] or math.isnan(near[1]) else "treatment"
-    of_control = side == "control"
-    row |= {
-        "turned_by": np.fmin(*by),
-        "turned_to": "gain" if (found["effect"] == HARMED) != of_control else "lose",
-        "unseen": unseen,
-        "turning_value": values[0 if of_control else 1],
-        "beyond": "less" if (mean > claim) != of_control else "more",
-        "n_asked": row[f"n_{side}"],
-        "of": " of the control" if of_control else "",
-    }
-    if few:
-        found |= {"effect": NOT_SAFE, "note": sentence("role", "", "unseen_units", row=row)}
-    elif unbounded:
-        found["remarks"] = by_rank([*codes_of(row["remarks"]), "guardrail_unbounded"])
-        return ["guardrail_unbounded"]
-    return []
-
-
-def _bounds(row: AnyRow) -> TwoNumbers:
-    """Return the bounds of the metric of a row; NaN for one that is not known."""
-    share = row["method"] == "proportion" or math.isclose(_part_of_largest_spread(row, 0.0, 1.0), 1)
-    means = row["mean_control"], row["mean_treatment"]
-    low, high = bounds_of_mean(str(row["metric"]), share, *means)
-    equal = math.isclose(row["n_typical_treatment"], row["n_treatment"])
-    if equal and _part_of_largest_spread(row, low, high) > FAR_SPREAD:
-        return math.nan, math.nan  # as of values in per cent, whose mean is a small one
-    return low, high
-
-
-def bounds_of_mean(metric: str, is_share: bool, *means: float) -> TwoNumbers:
-    """Return the bounds of a metric with these means; NaN for one that is not known."""
-    known = direction_of(metric)
-    bounds = (0.0, 1.0) if is_share else known.bounds if known else (None, None)
-    low, high = (math.nan if one is None else one for one in bounds)
-    if min(means) < low or max(means) > high:  # a column of another kind has the metric's name
-        return math.nan, math.nan
-    return low, high
-
-
-def _part_of_largest_spread(row: AnyRow, low: float, high: float) -> float:
-    """Return the variance of the means of both arms as a part of the largest that values within
-    these bounds can have: that of values at the bounds, (m − low)(high − m)/(n − 1) of a mean m."""
-    most = sum(
-        (row[f"mean_{side}"] - low) * (high - row[f"mean_{side}"]) / (row[f"n_{side}"] - 1)
-        for side in ("control", "treatment")
-    )
-    left = most * (1 - np.nan_to_num(row["variance_reduction"]))
-    return (row["se_control"] ** 2 + row["se_treatment"] ** 2) / left if left else math.nan
 
 
 def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:
