@@ -19,6 +19,7 @@ from ...stats.turned import missing_by_chance, turned_by, turning_value
 
 # Values vary more than those within the bounds of a metric can, of any method of adjustment.
 FAR_SPREAD = 1.2
+_SIDES = ("control", "treatment")
 SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
 
 
@@ -35,7 +36,7 @@ def judge_guardrail(row: AnyRow, budget: Budget) -> Row:
         adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
         arms = [
             Arm(row[f"mean_{side}{adjusted}"], row[f"se_{side}"] ** 2, row[f"n_{side}"] - 1.0)
-            for side in ("control", "treatment")
+            for side in _SIDES
         ]
         share = row["df"] / effect(arms[0], arms[1]).df
         control, treatment = (one._replace(df=share * one.df) for one in arms)
@@ -94,32 +95,30 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[st
     if found["effect"] == NOT_SAFE or str(row["method"]).startswith("quantile"):
         return []
     adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
-    control, mean = (row[f"mean_{side}{adjusted}"] for side in ("control", "treatment"))
-    claim = control * (1 + budget.allowed) if budget.relative else control + budget.allowed
-    # The mean of the control at which the margin is reached, as the claim is that of the treatment.
-    other = mean / (1 + budget.allowed) if budget.relative else mean - budget.allowed
+    control, mean = means = np.array([row[f"mean_{side}{adjusted}"] for side in _SIDES])
+    n = np.array([row[f"n_typical_{side}"] for side in _SIDES])
+    # The mean of each arm at which the margin is reached, if that of the other one stays.
+    allowed = budget.allowed
+    if budget.relative:
+        claims = np.array([mean / (1 + allowed), control * (1 + allowed)])
+    else:
+        claims = np.array([mean - allowed, control + allowed])
     alpha = 1 - row["confidence"]
     unseen = missing_by_chance(alpha)
-    by = np.zeros(2)
-    values = np.zeros(2)
-    arms = (control, "control", other), (mean, "treatment", claim)
-    for i, (of_arm, side, turns) in enumerate(arms):
-        n = row[f"n_typical_{side}"]
-        by[i] = turned_by(of_arm, n, *_bounds(row), turns)
-        values[i] = turning_value(of_arm, n, turns, alpha)
+    by = np.asarray(turned_by(means, n, *_bounds(row), claims))
+    values = np.asarray(turning_value(means, n, claims, alpha))
     few = np.fmin(*by) < unseen
     unbounded = math.isnan(by[1])
     # Of arms of about one size, the treatment is named.
-    near = by if few or not unbounded else np.abs(values - (control, mean)) * (1.25, 1)
-    side = "control" if near[0] < near[1] or math.isnan(near[1]) else "treatment"
-    of_control = side == "control"
+    near = by if few or not unbounded else np.abs(values - means) * (1.25, 1)
+    of_control = bool(near[0] < near[1] or math.isnan(near[1]))
     row |= {
         "turned_by": np.fmin(*by),
         "turned_to": "gain" if (found["effect"] == HARMED) != of_control else "lose",
         "unseen": unseen,
-        "turning_value": values[0 if of_control else 1],
-        "beyond": "less" if (mean > claim) != of_control else "more",
-        "n_asked": row[f"n_{side}"],
+        "turning_value": values[int(not of_control)],
+        "beyond": "less" if (mean > claims[1]) != of_control else "more",
+        "n_asked": row[f"n_{_SIDES[not of_control]}"],
         "of": " of the control" if of_control else "",
     }
     if few:
@@ -156,7 +155,7 @@ def _part_of_largest_spread(row: AnyRow, low: float, high: float) -> float:
     these bounds can have: that of values at the bounds, (m − low)(high − m)/(n − 1) of a mean m."""
     most = sum(
         (row[f"mean_{side}"] - low) * (high - row[f"mean_{side}"]) / (row[f"n_{side}"] - 1)
-        for side in ("control", "treatment")
+        for side in _SIDES
     )
     left = most * (1 - np.nan_to_num(row["variance_reduction"]))
     return (row["se_control"] ** 2 + row["se_treatment"] ** 2) / left if left else math.nan
