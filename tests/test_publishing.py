@@ -221,7 +221,6 @@ def test_hidden_folders_without_a_manifest_are_passed_over(place, capsys):
         assert tree(".") == before
 
 
-@pytest.mark.few(2)
 def test_overwrite_is_true_or_false(place):
     log = place / "log.parquet"
     pd.DataFrame({"user_id": [1], "item_id": [1], "rank": [1]}).to_parquet(log)
@@ -238,6 +237,7 @@ def test_overwrite_is_true_or_false(place):
     assert tree(place) == before
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("plant", [*HARMLESS, *PLANTED])
 def test_a_writer_goes_on_and_touches_nothing_outside(plant, place):
     """What recdf did not write is removed, and does not stop what comes after it."""

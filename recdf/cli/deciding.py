@@ -308,7 +308,8 @@ def compact(table: DataFrame) -> str:
     """Return the columns that fit into a terminal: segments, metric, comparison, difference,
     relative, p, verdict."""
     shown = report_table(table).frame
-    names = [name for name in shown.columns if name not in NOT_IN_A_TERMINAL]
+    segments = columns_before(shown, "metric")
+    names = [one for one in shown.columns if one in segments or one not in NOT_IN_A_TERMINAL]
     head = {} if "not adjusted" in adjustment(table).words else {"p": "p adjusted"}
     return text_table({head.get(name, name): shown[name].tolist() for name in names})
 

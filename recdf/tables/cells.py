@@ -397,14 +397,24 @@ MAY_BE_EMPTY = (
 
 def as_written(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of recdf as it was written, where a file has nulls in place of empty texts, or
-    nulls of other dtypes than those of numpy in place of NaN."""
-    table = table.copy(deep=False)
-    for name, column in [*table.items()]:
-        if (nulls := column.isna()).any():
-            if name in MAY_BE_EMPTY.split():
-                table[name] = column.astype(object).mask(nulls, "").array
-            elif nulls.all() or pd.api.types.is_any_real_numeric_dtype(column.dtype):
-                table[name] = column.to_numpy(np.float64, na_value=np.nan)
+    nulls of other dtypes than those of numpy in place of NaN. Segments keep their values."""
+    may_be_empty = MAY_BE_EMPTY.split()
+    segments = columns_before(table, "metric") if "metric" in table else []
+    changed: dict[Any, Any] = {}
+    for name, column in table.items():
+        nulls = column.isna()
+        if name in may_be_empty and nulls.any():
+            changed[name] = column.astype(object).mask(nulls, "").array
+        elif name in segments or column.dtype == np.float64 or not nulls.any():
+            continue
+        elif nulls.all():
+            changed[name] = np.nan
+        elif pd.api.types.is_any_real_numeric_dtype(column.dtype):
+            changed[name] = column.to_numpy(np.float64, na_value=np.nan)
+    if changed:
+        table = table.copy(deep=False)
+    for name, values in changed.items():
+        table[name] = values
     return table
 
 

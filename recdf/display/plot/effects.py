@@ -252,6 +252,7 @@ def over_time(
     >>> ax = rd.plot.over_time(days)
     """
     need(effect, "effect", PERIOD_COLUMNS, BY_PERIOD)
+    effect = as_written(effect)
     # The column of the period is `period`, or else the only one before `metric`, where `by=` puts
     # it.
     before = ["period"] if "period" in effect else columns_before(effect, "metric")

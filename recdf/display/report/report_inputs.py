@@ -268,14 +268,14 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     for name, call in calls.items():
         if (table := parts.get(name, getattr(given, name))) is not None:
             need(table, name, TABLE_KINDS[name].columns, f"what {call} returned")
-            # What a file had is a plain frame; findings of an audit carry its levels.
-            parts[name] = as_written(table) if type(table) is pd.DataFrame else table
+            parts[name] = as_written(table)
+    if (table := parts.get("over_time", given.over_time)) is not None:
+        need(table, "over_time", PERIOD_COLUMNS, BY_PERIOD)
+        parts["over_time"] = as_written(table)
     given = given._replace(**parts)
     if isinstance(experiment, pd.DataFrame) and given.health is not None:
         # Of several tables, some may be of another run over the same users.
         refuse_two_runs({"experiment": experiment, "health": given.health})
-    if given.over_time is not None:
-        need(given.over_time, "over_time", PERIOD_COLUMNS, BY_PERIOD)
     if given.gate is not None:
         need_gate(given.gate)
     if given.history is not None:
