@@ -45,8 +45,8 @@ OF_MEANING = (
     "undefined",
     "propensity_floor",
 )
-# By a column that the comparison of no other kind has. A comparison of variants may have a row for
-# each of several models.
+# The kind of a comparison, by a column that no other kind has: one of variants may have a column
+# `model`, too.
 KINDS_OF_COMPARISON = {"baseline": "model", "treatment": "treatment"}
 
 

@@ -28,10 +28,10 @@ class Result:
     """A summary and the record of what it means, with their display. Where the rows are is up to
     the subclasses.
 
-    Rows that need not come into memory are read in buckets: results of engines and stored ones say
-    with `rows_stay` whether they are, and have `empty_rows` (columns, dtypes and what was
-    evaluated), `by_values`, and `each_bucket(work, columns, keys)`, which gives what the work makes
-    of the rows of each bucket, all rows of a key in one.
+    Results of engines and stored ones, whose rows need not come into memory, have `rows_stay`,
+    which tells whether they stay outside; `empty_rows`, with the columns, dtypes and what was
+    evaluated; `by_values`; and `each_bucket(work, columns, keys)`, which yields what the work makes
+    of each bucket. All rows of a key are in one bucket.
     """
 
     _summary: DataFrame

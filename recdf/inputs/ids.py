@@ -28,8 +28,9 @@ TEXTS = (pa.string(), pa.large_string())  # types of Arrow
 
 
 def codes_of_ids(some: Series) -> ndarray | None:
-    """Return codes of values that may be ids, −1 for nulls; None for flags, times, fractions and
-    lists. Ids of which some are, or were, unknown are whole numbers among floats."""
+    """Return codes of values that may be ids, −1 for nulls; None for columns whose dtype is of
+    flags or dates, for floats with a fraction, and for lists. Ids of which some are, or were,
+    unknown are whole numbers among floats."""
     kind = some.dtype
     if is_bool_dtype(kind) or is_datetime64_any_dtype(kind):
         return None

@@ -5,7 +5,7 @@ Contract: the work is sent once to each worker, with what it holds. It takes the
 and its rows by the role of their frame. Frames in memory are dealt here, and sent with the work. An
 error of a bucket travels back, and is raised as the error of all.
 
-Of the work, the moments of an experiment stand here too (`moments_of_rows`), and so do the rows per
+Two kinds of work are here, too: the moments of an experiment (`moments_of_rows`), and the rows per
 list of an evaluation by an engine (`EngineRows`).
 
     frames ─ pack ─► cells by bucket ─ meet: work ─► one cell of each bucket ─► list of results

@@ -568,6 +568,11 @@ def test_values_beyond_the_bounds_of_a_name_tell_no_bounds():
     users = pd.DataFrame({"user_id": range(800), "variant": ["A"] * 400 + ["B"] * 400})
     hits = rng.binomial(5, 0.008, 800)
     users["half"] = rng.integers(0, 2, 800)
+    users["precision@5"] = 20.0 * rng.binomial(5, 0.006, 800)  # means below 1, which tell nothing
+    table = compared(users, "precision@5")
+    assert table[["mean_control", "mean_treatment"]].iloc[0].max() < 1
+    found = one(table, ("guardrail", -4.0))
+    assert found["verdict"].startswith("safe, unless 3 in 400 users have ")
     for scale, unless in ((0.2, False), (20.0, True)):  # a share, and in per cent
         users["precision@5"] = scale * hits
         for options in ({}, {"strata": "half"}):

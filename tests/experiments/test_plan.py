@@ -373,6 +373,28 @@ def test_a_plan_counts_unseen_users_of_either_sign_and_of_the_column():
     assert n[0] == n[1] > math.log(20) * 0.8 / 0.006 > 3 * n[2]
 
 
+@pytest.mark.parametrize("margin", [-0.01, -0.1, -0.6])
+def test_the_smallest_margin_that_is_shown_does_not_depend_on_the_margin(margin):
+    """With 100 users of mean m, k = ln(20) users at 0 take it by k·m/(100 + k)."""
+    users = pd.DataFrame({"ndcg@10": np.random.default_rng(11).normal(0.9, 0.01, 5000)})
+    plan = EX.plan_experiment(users, "ndcg@10", n=200, guardrails={"ndcg@10": margin}).iloc[0]
+    error = plan["std"] * math.sqrt(2 / 100)
+    k = math.log(20)
+    least = stats.norm.ppf(0.8) * error + k * plan["mean"] / (100 + k)
+    assert plan["mde_abs"] == pytest.approx(least, rel=1e-6)
+    back = EX.plan_experiment(users, "ndcg@10", n=200, guardrails={"ndcg@10": -least}).iloc[0]
+    assert back["power"] == pytest.approx(0.8, abs=1e-6)
+
+
+def test_values_beyond_the_bounds_of_a_name_are_planned_as_those_of_any_other():
+    users = pd.DataFrame({"ndcg@10": np.random.default_rng(12).normal(50, 1, 4000)})
+    plans = [
+        EX.plan_experiment(one, one.columns[0], rel_effect=0.01)
+        for one in (users, users.rename(columns={"ndcg@10": "x"}))
+    ]
+    assert plans[0]["n_control"].tolist() == plans[1]["n_control"].tolist()
+
+
 def test_a_plan_says_where_skewness_will_withhold_the_verdict():
     """The comparison of as many users without an effect is withheld, and that of equal arms not."""
     draw = np.random.default_rng(8)

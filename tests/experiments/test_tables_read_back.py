@@ -35,6 +35,9 @@ CHANGED = {
     "sorted": sorted_columns,
     "reversed": lambda table: table[table.columns[::-1]],
     "metric first": metric_first,
+    "texts as objects": lambda table: table.assign(
+        **{name: table[name].astype(object) for name in ["withheld", "remarks", "effect"]}
+    ),
     "sorted in a file": lambda table: from_csv(sorted_columns(table)),
     "categories": lambda table: table.astype(
         dict.fromkeys(["metric", "control", "treatment", "verdict"], "category")

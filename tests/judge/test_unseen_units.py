@@ -62,11 +62,31 @@ def test_an_effect_that_fewer_than_three_unseen_users_turn(compare, change, said
     assert row["turned_by"] == pytest.approx(60 * change / (0.51 + change))
     assert (row["withheld"], row["effect"]) == (("unseen_units", "") if said else ("", "better"))
     assert row["verdict"].startswith(said or "better")
-    assert row["mde"] >= np.log(20) * (0.51 + change) / 60
+    least = 0.8416212 * row["se"] + np.log(20) * (0.51 + change) / 60
+    assert row["mde"] == pytest.approx(least, rel=1e-6)
     free = compare(arms(change, "spend"), "spend", **options, larger_is_better="spend").iloc[0]
     assert free["effect"] == "better"  # without bounds nothing is known of a user
     wide = compare(arms(60 * change), "ndcg@10", **options).iloc[0]
     assert np.isnan([free["turned_by"], wide["turned_by"]]).all()  # other values have the name
+
+
+@pytest.mark.parametrize(("alternative", "gap"), [("greater", 0.8), ("less", 0.2)])
+def test_the_smallest_effect_that_is_found_is_one_of_the_tested_sign(alternative, gap):
+    """Of means of .2, three users of the treatment at 0, or three of the control at 1, hide a gain;
+    a loss is hidden by the others."""
+    b = np.arange(2000) >= 1800
+    noise = 0.01 * (np.arange(2000) % 2 - 0.5)
+    users = pd.DataFrame({"variant": np.where(b, "B", "A"), "ndcg@10": 0.2 + noise})
+    row = rd.compare_variants(
+        users,
+        "ndcg@10",
+        control="A",
+        expected={"A": 9, "B": 1},
+        alternative=alternative,
+        details=True,
+    ).iloc[0]
+    moved = max(gap / 1800, (1 - gap) / 200)
+    assert row["mde"] == pytest.approx(0.8416212 * row["se"] + np.log(20) * moved, rel=1e-6)
 
 
 @pytest.mark.parametrize("strata", [None, "half"])
@@ -99,6 +119,45 @@ def test_a_trend_that_few_unseen_users_turn(strata):
         free, "spend", **options, strata=strata, larger_is_better="spend"
     ).iloc[-1]
     assert row["trend_verdict"] == "grows"
+
+
+def days(**columns):
+    """Rows of 60 users of each arm on 8 days, with columns of arrays of (users, days)."""
+    user = np.repeat(np.arange(2 * N), 8)
+    day = np.tile(np.arange(8), 2 * N)
+    return pd.DataFrame(
+        {
+            "user_id": user,
+            "variant": np.where(user % 2, "B", "A"),
+            "seen": pd.Timestamp("2026-11-02"),
+            "on": pd.Timestamp("2026-11-02") + pd.to_timedelta(day, unit="D"),
+            **{name: values.ravel() for name, values in columns.items()},
+        }
+    )
+
+
+DAILY = {"control": "A", "time_col": "on", "exposure_col": "seen", "expected": {"A": 1, "B": 1}}
+
+
+def test_a_mean_of_lists_is_asked_in_each_period():
+    """Means over lists, as sums over counts, have the bounds of the metric by day, too."""
+    draw = np.random.default_rng(5)
+    gain = np.tile([[0.0], [0.02]], (N, 8))
+    values = 0.5 + 0.01 * draw.normal(size=(2 * N, 8)) + gain
+    rows = days(**{"ndcg@10": values, "ndcg@10__n": np.ones((2 * N, 8))})
+    ratio = {"q": ("ndcg@10", "ndcg@10__n")}
+    table = rd.experiments.effect_over_time(rows, ratio, **DAILY)
+    assert set(table["withheld"]) == {"unseen_units"}
+
+
+def test_a_trend_of_other_values_than_those_of_the_name_has_no_bounds():
+    draw = np.random.default_rng(6)
+    grows = np.tile([[0.0], [0.003]], (N, 8)) * np.arange(8)
+    values = 0.5 + 0.01 * draw.normal(size=(2 * N, 8)) + grows
+    values[0, 0] = 1.5  # one value beyond the bounds, where no mean is
+    table = rd.experiments.effect_over_time(days(**{"ndcg@10": values}), "ndcg@10", **DAILY)
+    assert table["withheld"].ne("unseen_units").any()
+    assert table["trend_withheld"].iloc[-1] != "unseen_units"
 
 
 def test_a_guardrail_is_asked_about_its_margin_and_not_about_its_sign():

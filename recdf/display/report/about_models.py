@@ -1,5 +1,5 @@
 """Sections about the models of a result: leaderboard, curves, comparison, trade-offs, users,
-exposure, segments; examples, definitions, reproducibility. And the page that sections are made for.
+exposure, segments; examples, definitions, reproducibility. `Page` is what they are made for.
 
 Contract: a function here yields the sections of its tables, none where nothing was given.
 """

@@ -264,14 +264,13 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         "health": "rd.experiments.experiment_health",
         "check": "rd.check",
         "off_policy": "rd.ope.estimate",
+        "over_time": "",
     }
     for name, call in calls.items():
         if (table := parts.get(name, getattr(given, name))) is not None:
-            need(table, name, TABLE_KINDS[name].columns, f"what {call} returned")
-            parts[name] = as_written(table)
-    if (table := parts.get("over_time", given.over_time)) is not None:
-        need(table, "over_time", PERIOD_COLUMNS, BY_PERIOD)
-        parts["over_time"] = as_written(table)
+            columns = TABLE_KINDS[name].columns if call else PERIOD_COLUMNS
+            returned = f"what {call} returned" if call else BY_PERIOD
+            parts[name] = as_written(need(table, name, columns, returned))
     given = given._replace(**parts)
     if isinstance(experiment, pd.DataFrame) and given.health is not None:
         # Of several tables, some may be of another run over the same users.

@@ -135,7 +135,7 @@ def compare_ready(
     def checked(row: Row, ready: Ready, found: MeanEffect, far: Farthest | None) -> Row:
         """The row with what else may decide: the denominators, several rows of a unit, a few
         units."""
-        row = _with_turned(with_denominators(row, ready), ready, found)
+        row = _with_turned(with_denominators(row, ready), ready, found, settings)
         row = _with_parts(row, ready.kind.ratio, found, settings)
         if surplus.asked:
             without = _without_surplus(found, surplus.arm, settings.alternative)
@@ -203,7 +203,9 @@ def with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gues
     if not repeats:
         return row
     if guessed:
-        free = n - repeats - 2, repeats
+        free = n - repeats - len(parts), repeats
+        if free[0] < 1:
+            return row
         f = between / free[0] / max((total - between) / free[1], 1e-16 * total, 1e-300)
         if effect < ALIKE or not scipy_module("special").fdtrc(*free, f) < HEALTH_ALPHA:
             return row
@@ -211,7 +213,7 @@ def with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gues
     return but(row, "repeated_units", design_effect=effect)
 
 
-def _with_turned(row: Row, ready: Ready, found: MeanEffect) -> Row:
+def _with_turned(row: Row, ready: Ready, found: MeanEffect, settings: Settings) -> Row:
     """The row with how many more units at a bound of the metric turn the effect.
 
     In strata one unit moves it most in a thin cell: W_h·gap/n_ah, with the gap to the bound that
@@ -219,13 +221,16 @@ def _with_turned(row: Row, ready: Ready, found: MeanEffect) -> Row:
     """
     if found.score is not None or (moved := moved_by_bounds(found.units, ready.kind)) is None:
         return row
+    # For an effect below and above 0, units of the control and of the treatment at the bound that
+    # hurts; a true effect may have any sign that is tested.
+    sides = [(moved[up][0].max(), moved[1 - up][1].max()) for up in (0, 1)]
+    tested = {"less": sides[:1], "greater": sides[1:]}.get(settings.alternative, sides)
     up = row["diff"] > 0
-    # The treatment may lack units at the bound that hurts, and the control those at the other one.
-    control, treatment = moved[int(up)][0].max(), moved[int(not up)][1].max()
+    control, treatment = sides[int(up)]
     most = max(control, treatment)
     by = abs(row["diff"]) / most if most > 0 else np.inf
     down = (treatment > control) == up
-    return but(row, turned_by=by, turned_down=down, most_moved=np.max(moved))
+    return but(row, turned_by=by, turned_down=down, most_moved=np.max(tested))
 
 
 def moved_by_bounds(units: Units, kind: MetricKind) -> tuple[Floats, Floats] | None:

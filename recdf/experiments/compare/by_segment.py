@@ -279,7 +279,7 @@ def segment_effects(
     diff, se = (metric_values(comparison, "comparison", name) for name in ("diff", "se"))
     table = comparison.reset_index(drop=True).assign(confidence=confidence_of(comparison))
     judged = table.reindex(columns=["withheld", "remarks"], fill_value="")
-    withheld = judged["withheld"].to_numpy(object)
+    withheld = judged["withheld"].to_numpy(object, copy=True)
     for code in ("gap", "ties"):  # errors of such quantiles do not tell how far they jump
         withheld[(withheld == "") & has(judged["remarks"], code)] = code
     doubted = withheld != ""

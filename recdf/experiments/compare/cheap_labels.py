@@ -136,10 +136,10 @@ def prediction_powered(
         `n_human` (lists that people judged, n), `n_cheap` (N), `mean` (or mean difference), `se`,
         `ci_low`, `ci_high`; `mean_human` with its interval, from human labels alone; `mean_cheap`
         (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
-        `n_effective` (human labels that would give the same interval alone), `p_random` (test of
-        the random sample: the smaller of the row's own p and of the smallest p of all rows times
-        their number), `confidence`, `effect`,
-        `withheld`, `remarks`, `verdict`. Verdict of a mean: "both" where the joint interval is
+        `n_effective` (human labels that would give the same interval alone), `p_random` (p of the
+        test that the lists were sampled at random: the row's own, or the smallest of all rows times
+        their number if that is less), `confidence`, `effect`, `withheld`, `remarks`, `verdict`.
+        Verdict of a mean: "both" where the joint interval is
         shorter, else "human alone"; of a difference "better", "worse", "no
         difference shown" ("higher", "lower" without a direction); withheld with a remark:
         "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer),
@@ -531,7 +531,7 @@ def share_p_random(table: pd.DataFrame, samples: Any) -> None:
 
 
 def share_samples(table: pd.DataFrame, samples: Any) -> None:
-    """Do that, with a remark where the sample is not random."""
+    """Share p_random among the rows of a sample, and remark those whose sample is not random."""
     share_p_random(table, samples)
     remark(table, table["p_random"] < NOT_RANDOM, "not_random")
 

@@ -130,7 +130,7 @@ class Trend:
         self.parts = np.zeros((4, n_users))
         self.effects = np.zeros(4)
         self.largest = 0.0
-        self.moved = np.zeros(len(days))  # by one more user at a bound of the metric
+        self.moved = np.zeros(len(days))  # by one more user at a bound, NaN where none is known
         self.shares = True  # all values are 0 or 1
 
     def add(self, period: int, metric: MetricRows, both_arms: ArmRows) -> None:
@@ -152,8 +152,8 @@ class Trend:
                 part[kept.rows] += factor * added
         self.effects += factors * (means[1] - means[0])
         self.weights[period] = weight
-        if (moved := moved_by_bounds(units, metric.kind)) is not None:
-            self.moved[period] = np.max(moved)
+        moved = moved_by_bounds(units, metric.kind)
+        self.moved[period] = np.nan if moved is None else np.max(moved)
         self.largest = max(self.largest, *np.abs(means))
 
     def row(self, both_arms: ArmRows, confidence: float) -> Row:

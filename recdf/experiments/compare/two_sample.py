@@ -19,6 +19,7 @@ from ...judge.comparisons import VARIANT_RESULT_COLUMNS
 from ...judge.effects.means import MeanEffect
 from ...judge.effects.units import Farthest
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, exact_sums, mean_of
+from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.arms import MEAN_ROUNDING, Effect, effect
 from ...stats.numbers import Number, undefined_is_nan
@@ -61,7 +62,7 @@ def first_row(ready: Ready, settings: Settings) -> Row:
     units = ready.units
     n_dropped = ready.n_dropped
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
-    row = dict.fromkeys(VARIANT_RESULT_COLUMNS[:-4], np.nan) | {
+    row = dict.fromkeys(VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], np.nan) | {
         "metric": metric,
         "n_control": units.n[0],
         "n_treatment": units.n[1],

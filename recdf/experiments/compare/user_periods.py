@@ -360,7 +360,7 @@ class PeriodMetric(NamedTuple):
         none and must."""
         one = self.of_rows
         if one.sample.den is not None:
-            return MetricRows(one.name, Sample(num, other), {}, kind=one.kind._replace(bounds=None))
+            return MetricRows(one.name, Sample(num, other), {}, kind=one.kind)
         n = n_rows if other is None else other
         null = (n == 0) & ((n_rows > 0) | (not self.absent))
         mean = self.value == "mean"

@@ -17,8 +17,10 @@ from ...stats.numbers import TwoNumbers
 from ...stats.student import t_quantile
 from ...stats.turned import missing_by_chance, turned_by, turning_value
 
-# Values vary more than those within the bounds of a metric can, of any method of adjustment.
+# Values within the bounds of a metric cannot have a larger variance than values at the bounds. A
+# variance this many times as large, which no adjustment makes, shows a column of another kind.
 FAR_SPREAD = 1.2
+_TURNED = "unseen_units"
 _SIDES = ("control", "treatment")
 SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
 
@@ -60,7 +62,7 @@ def judge_guardrail(row: AnyRow, budget: Budget) -> Row:
     safe = min(ends) > 0 if math.isnan(p_safe) else p_safe <= alpha
     harmed = max(ends) < 0 if math.isnan(p_harmed) else p_harmed <= alpha
     # Where bounds are known, `turned_by_unseen` asks about the margin; the caution asked about 0.
-    turned = row["withheld"] == "unseen_units" and not any(map(math.isnan, _bounds(row)))
+    turned = row["withheld"] == _TURNED and not any(map(math.isnan, _bounds(row)))
     loses = row["reject"] and sign * row["diff"] < 0 and not turned
     shown = NOT_SAFE
     note = ""
@@ -86,6 +88,7 @@ def judge_guardrail(row: AnyRow, budget: Budget) -> Row:
         "p_harmed": p_harmed,
         "effect": shown,
         "note": note,
+        "remarks": by_rank(one for one in codes_of(row["remarks"]) if not turned or one != _TURNED),
     }
 
 
@@ -109,7 +112,7 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[st
     values = np.asarray(turning_value(means, n, claims, alpha))
     few = np.fmin(*by) < unseen
     unbounded = math.isnan(by[1])
-    # Of arms of about one size, the treatment is named.
+    # The treatment is named, unless the value of the control is nearer by a fifth.
     near = by if few or not unbounded else np.abs(values - means) * (1.25, 1)
     of_control = bool(near[0] < near[1] or math.isnan(near[1]))
     row |= {
@@ -122,7 +125,7 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[st
         "of": " of the control" if of_control else "",
     }
     if few:
-        found |= {"effect": NOT_SAFE, "note": sentence("role", "", "unseen_units", row=row)}
+        found |= {"effect": NOT_SAFE, "note": sentence("role", "", _TURNED, row=row)}
     elif unbounded:
         found["remarks"] = by_rank([*codes_of(row["remarks"]), "guardrail_unbounded"])
         return ["guardrail_unbounded"]

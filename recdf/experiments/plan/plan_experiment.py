@@ -46,7 +46,6 @@ from ...judge.per_user_columns import (
 from ...judge.users import ArmRows, read_experiment_rows
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import MEAN_ROUNDING, Sample, arm, imbalance, linearise, moments_of
-from ...stats.numbers import TwoNumbers
 from ...stats.student import (
     beyond,
     chance_beyond,
@@ -309,7 +308,11 @@ def plan_experiment(
         past = read_past(metric, len(per_user), clusters)
         role, design, scale, error = "success", planned, 1.0, past.error
         wanted = (rel_effect or 0) * past.mean
+        num, den, _ = metric.sample
+        known = num if metric.defined is None else num[metric.defined]
         low, high = metric.kind.bounds or (math.nan, math.nan)
+        if den is None and not low <= known.min() <= known.max() <= high:
+            low = high = math.nan  # a column of another kind has the name of the metric
         if metric.name in margins:
             (allowed, relative), role, design = margins[metric.name], "guardrail", of_guardrail
             wanted = abs(allowed)
@@ -323,9 +326,7 @@ def plan_experiment(
                     f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be "
                     "safe"
                 )
-            num, den, _ = metric.sample
-            known = num if metric.defined is None else num[metric.defined]
-            is_share = den is None and bool(np.isin(known, (0, 1)).all())
+            is_share = den is None and clusters is None and bool(np.isin(known, (0, 1)).all())
             low, high = bounds_of_mean(metric.name, is_share, past.mean)
         elif n is None and not past.mean > 0:
             raise DataError(
@@ -335,10 +336,13 @@ def plan_experiment(
         # How far a user of the control and one of the treatment can be from what is said of them.
         left = past.mean - low, high - past.mean
         reach = {"greater": left[::-1], "less": left}.get(alternative, (max(left), max(left)))
+        few = 0.0
         if role == "guardrail":
-            reach = left[allowed < 0] - wanted, left[allowed > 0] - wanted
+            # k users at a bound take the mean of n others by k·left/(n + k).
+            reach = left[allowed < 0], left[allowed > 0]
+            few = past.unseen(alpha, past.planned)
         chance = design.power
-        unseen = past.unseen(alpha, reach[0]), past.unseen(alpha, reach[1])
+        unseen = Unseen(past.unseen(alpha, reach[0]), past.unseen(alpha, reach[1]), few)
         of_test = past.size, scale, unseen
         if n is None:
             arms = design.needed(wanted / past.planned, *of_test)
@@ -449,6 +453,20 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     )
 
 
+class Unseen(NamedTuple):
+    """Units that a sample may lack by chance: how far they take the sum of the control and that of
+    the treatment, in standard deviations, and how many users they add to either arm."""
+
+    control: float
+    treatment: float
+    few: float
+
+    def least(self, arms: TwoPlaces) -> float:
+        """Return the smallest effect that they do not turn."""
+        control, treatment = (n + self.few for n in arms)
+        return max(self.control / control, self.treatment / treatment)
+
+
 class _Design(NamedTuple):
     """How the experiment will be run and tested. Effects are in standard deviations; `size` users
     are a unit, and `scale` is what the control's mean is multiplied by."""
@@ -488,22 +506,19 @@ class _Design(NamedTuple):
         arms: TwoPlaces,
         size: float,
         scale: float,
-        unseen: TwoNumbers,
+        unseen: Unseen,
         effect: float | None = None,
     ) -> float:
-        """Chance of finding an effect; without one, the smallest effect found with the power. Below
-        `unseen`/(users of an arm) a few unseen users could turn it."""
+        """Chance of finding an effect; without one, the smallest effect found with the power."""
         error = math.sqrt(scale**2 / arms[0] + 1 / arms[1])
         df = sum(arms) / size - 2
-        least = max(unseen[0] / arms[0], unseen[1] / arms[1])
+        least = unseen.least(arms)
         if effect is None:
             return max(self._test(df), float(beyond(least / error, self.power))) * error
         stands = NormalDist().cdf((effect - least) / error) if least else 1.0
         return min(self._test(df, effect / error), stands)
 
-    def needed(
-        self, effect: float, size: float, scale: float, unseen: TwoNumbers
-    ) -> tuple[int, int]:
+    def needed(self, effect: float, size: float, scale: float, unseen: Unseen) -> tuple[int, int]:
         """Users of both arms that find an effect with the power; the t quantile depends on their
         number."""
         shares = self.control_share, 1 - self.control_share
