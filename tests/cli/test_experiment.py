@@ -11,6 +11,7 @@ from cli.shop import GROUPS, METRICS, SHOP, sessions, shown, written
 from quick import few
 
 import recdf as rd
+from recdf.cli.deciding import compact
 
 # -- recdf experiment
 
@@ -972,3 +973,13 @@ def test_segments_have_the_name_of_their_flag(capsys, folder):
     given = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A"]
     message = fails(capsys, *given, "--missing", "zero", "--segment", "variant")
     assert "--segment variant is the column of the variant" in message
+
+
+@pytest.mark.parametrize("name", ["labels", "MDE"])
+def test_segments_of_any_name_are_shown_in_a_terminal(name):
+    draw = np.random.default_rng(1)
+    users = pd.DataFrame({"variant": ["A", "B"] * 300, name: np.repeat(["north", "south"], 300)})
+    users["spend"] = draw.normal(10, 1, 600)
+    said = compact(rd.compare_variants(users, "spend", control="A", by=name))
+    assert said.split()[0] == name
+    assert [line.split()[0] for line in said.splitlines()[-2:]] == ["north", "south"]

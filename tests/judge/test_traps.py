@@ -290,6 +290,19 @@ def test_buckets_by_which_users_were_assigned_are_no_units_of_a_quantile():
     assert not any("repeated_units" in one for one in found)
 
 
+def test_one_store_in_each_arm_of_a_segment_tells_nothing_of_stores():
+    """Two stores of 30 users, one in each arm: no store is left to compare them with."""
+    draw = np.random.default_rng(3)
+    store = np.repeat(np.arange(80), 30)
+    data = pd.DataFrame({"user_id": np.arange(2400), "store": store, "zone": store // 2})
+    data["variant"] = np.where(store % 2, "B", "A")
+    data["y"] = draw.normal(size=2400) + draw.normal(size=80)[store]
+    for ask in (rd.compare_variants, rd.experiments.compare_quantiles):
+        table = ask(data, "y", control="A", by="zone", expected=EQUAL)
+        assert table["zone"].nunique() == 40
+        assert table["diff"].notna().all()
+
+
 @pytest.mark.long
 def test_users_of_both_arms_are_named_by_every_comparison():
     """160 users in both arms are 8 % of 1,840 and 44 % of 200."""
