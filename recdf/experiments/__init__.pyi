@@ -24,8 +24,8 @@ from ..experiments.decide.proxy_metrics import proxy_metrics as proxy_metrics
 from ..experiments.join.join_experiment import join_experiment as join_experiment
 from ..experiments.join.roll_up import roll_up as roll_up
 from ..experiments.plan.aa_splits import aa_test as aa_test
-from ..experiments.plan.plan_experiment import arrivals_by_day as arrivals_by_day
 from ..experiments.plan.plan_comparison import plan_comparison as plan_comparison
+from ..experiments.plan.plan_experiment import arrivals_by_day as arrivals_by_day
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
 from ..judge.comparisons import report_table as report_table
 from ..tables.cells import ReportTable as ReportTable
