@@ -144,6 +144,61 @@ def test_strata_that_the_treatment_moves_withhold_the_verdict():
     assert sum("strata" in remarks for remarks in still) <= 1
 
 
+def more_visits(seed, moved, segments=4):
+    """Active users spend more, and B makes all of them visit more often. So its users of any number
+    of visits are less active, and spend less than those of A. The segments differ in nothing."""
+    draw = np.random.default_rng(seed)
+    active, treated = draw.gamma(2, 1, 6000), draw.random(6000) < 0.5
+    users = pd.DataFrame({"user_id": range(6000), "variant": np.where(treated, "B", "A")})
+    users["segment"] = draw.integers(0, segments, 6000)
+    users["visits"] = np.minimum(draw.poisson(active * (1 + moved * treated)), 4)
+    return users.assign(spend=active + draw.normal(size=6000))
+
+
+def p_within_segments(users):
+    """p of the treatment in a regression of what the strata of each segment are worth, the mean of
+    the means of both arms, on treatment and segment."""
+    means = users.groupby(["segment", "visits", "variant"])["spend"].mean()
+    worth = means.groupby(["segment", "visits"]).mean().rename("worth").reset_index()
+    y = users.merge(worth, on=["segment", "visits"], how="left")["worth"]
+    treated = (users["variant"] == "B").astype(float)
+    y, x = (one - one.groupby(users["segment"]).transform("mean") for one in (y, treated))
+    return stats.pearsonr(x, y).pvalue
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("moved", [0.2, 0.0])
+def test_strata_that_the_treatment_moves_are_tested_over_all_segments(seed, moved):
+    """Each of four segments alone shows it in a third of them, and "worse" was said in half of the
+    runs."""
+    users = more_visits(seed, moved)
+    options = {"control": "A", "expected": PLANNED, "strata": "visits", "by": "segment"}
+    table = rd.compare_variants(users, "spend", **options, larger_is_better="spend")
+    p = p_within_segments(users)
+    assert (table["withheld"] == "strata_moved").all() == (p < 0.001)
+    assert moved == (p < 0.01) * 0.2
+    if moved:
+        assert set(rd.experiments.segment_effects(table)["withheld"]) <= {"", "strata_moved"}
+
+
+def test_weeks_of_the_same_users_are_not_added_up():
+    """One chance, seen four times, is no stronger than in each week, in which it is not shown."""
+    users = next(
+        one.assign(segment=0)
+        for one in (more_visits(seed, 0) for seed in range(200))
+        if 0.02 < p_within_segments(one.assign(segment=0)) < 0.05
+    )
+    weeks = pd.concat([users.assign(segment=week) for week in range(4)])
+    options = {"control": "A", "expected": PLANNED, "strata": "visits", "by": "segment"}
+    apart = weeks.assign(user_id=range(len(weeks)))
+    found = [
+        rd.compare_variants(one, "spend", **options, larger_is_better="spend")["withheld"]
+        for one in (weeks, weeks.drop(columns="user_id"), apart)
+    ]
+    assert [set(one) for one in found] == [{""}, {""}, {"strata_moved"}]
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("moved", [0.25, 0.0])
 def test_segments_that_the_treatment_moves_withhold_the_verdicts(moved):

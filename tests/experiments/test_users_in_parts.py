@@ -536,8 +536,9 @@ def test_nulls_are_left_out_in_strata_that_may_be_moved(parts, no_rows, tmp_path
     for more in (0, 2):
         worth = users["revenue"].fillna(6) + more * (users["variant"] == "B") > 6
         users["visits"] = np.where(worth, "many", "few")
-        found = same(written(users, tmp_path), users, nan="drop", strata="visits")
-        assert found["remarks"].str.contains("strata_moved")[0] == (more > 0)
+        for by in (None, "segment"):
+            found = same(written(users, tmp_path), users, nan="drop", strata="visits", by=by)
+            assert found["remarks"].str.contains("strata_moved")[0] == (more > 0)
 
 
 @pytest.mark.long

@@ -40,7 +40,7 @@ from ...stats.resampling import (
 )
 from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
-from ..decide.balance import p_of_balance, strata_moved
+from ..decide.balance import p_of_balance, worth_of_strata
 from ..decide.sample_ratio import Surplus, count_rows
 from ..samples import MetricKind, MetricRows, Ready, Settings, make_units
 from .two_sample import (
@@ -146,9 +146,8 @@ def compare_ready(
             codes = ready.rows[0].take(data.repeated)
             of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))
             row = with_repeats(row, found.residuals(), of_arms, data.guessed)
-        if data is not None and (moved := strata_moved(ready, data)):
-            named = filter(None, [row["unbalanced"], f"strata of {row['metric']}"])
-            row = but(row, moved, unbalanced=", ".join(named))
+        if data is not None and data.movable is not None:
+            row["strata"] = worth_of_strata(ready, data, data.movable)
         return row if far is None else without_top(row, found, far, settings)
 
     for ready in every:

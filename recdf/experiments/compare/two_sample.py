@@ -76,6 +76,7 @@ def first_row(ready: Ready, settings: Settings) -> Row:
         "most_moved": np.nan,
         "skewed_by": 0.0,
         **dict.fromkeys(("n_clusters", "n_counted", "zeros", "evenness"), np.nan),
+        "strata": (0.0,) * 4,
         "detail": "",
         "unbalanced": "",
         "n_covariate_missing": ready.n_covariate_missing,

@@ -65,6 +65,7 @@ from ..decide.balance import (
     looks_like_date,
     n_in_both,
     segments_moved,
+    strata_moved,
     users_in_both,
 )
 from ..decide.experiment_health import key_of_health
@@ -140,12 +141,13 @@ def decide(
     covariates_timed: bool = False,
     periods: str = "",
     progress: bool | None = None,
+    apart: bool = False,
 ) -> pd.DataFrame:
     """Test every pair of variants in every group, and add what the checks found, the adjusted
     p-values and the verdicts: the table of every comparison of variants.
 
     Groups that are the `periods` of another function hold the same users, so that no treatment
-    moves users between them.
+    moves users between them. Those that are `apart` are known to share none.
     """
     found: list[Row] = []
     n_tests = len(arms.groups) * len(arms.pairs)
@@ -163,7 +165,11 @@ def decide(
     variants = arms.variants.array
     table: dict[str, Any] = {
         **{name: arms.groups[name].array.take(group_of) for name in arms.labels},
-        **{name: np.array([row[name] for row in found]) for name in found[0] if name != "arms"},
+        **{
+            name: np.array([row[name] for row in found])
+            for name in found[0]
+            if name not in ("arms", "strata")
+        },
         "control": variants.take(control),
         "treatment": variants.take(treatment),
         "arms": [row.get("arms") for row in found],
@@ -173,7 +179,8 @@ def decide(
     remark(table, ratio.fails[group_of], "sample_ratio")
     remark(table, ~ratio.checked[group_of], "ratio_not_checked")
     moved = [] if periods else segments_moved(arms, table, ratio)
-    _add_differences(table, at, [*differences, *moved])
+    of_strata = strata_moved(arms, table, np.array([row["strata"] for row in found]), apart)
+    _add_differences(table, at, [*of_strata, *differences, *moved])
     read_together(table, settings, intervals)
     # An effect that is found has to stand against the users who may be missing, too.
     unseen = missing_by_chance(settings.alpha)
@@ -619,4 +626,8 @@ def compare_users(
     found += [*late, *users_in_both(left_out, health, users.n, arms)]
 
     given = arms, test or users.compare, ratio, better, settings, found, balance, intervals
-    return decide(*given, covariates_timed=timed, progress=progress)
+    apart = False
+    if len(arms.groups) > 1 and rows is not None and rows.movable is not None:
+        *within, overall = users.counts.sum(axis=1).tolist()
+        apart = sum(within) == overall
+    return decide(*given, covariates_timed=timed, progress=progress, apart=apart)

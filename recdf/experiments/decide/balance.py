@@ -40,6 +40,8 @@ PERIODS = 10
 HALF_AN_ERROR = 0.5
 # What users in strata that are worth more are said to be, by the level of the test that shows them.
 MOVED_LEVELS = ("strata_moved", HEALTH_ALPHA), ("strata_differ_in_worth", UNBALANCED)
+# The least p that has a z.
+LEAST_P = 1e-300
 # A covariate of which the others leave less than this is one of them.
 TINY_REST = 1e-9
 
@@ -325,15 +327,14 @@ def differences_in_time(
     return replace(rows, movable=movable_strata(data, rows, time_col, strata)), found
 
 
-def strata_moved(ready: Ready, rows: ExperimentRows) -> str:
-    """The code of the remark that users of one arm are in strata which are worth more, or nothing.
+def worth_of_strata(ready: Ready, rows: ExperimentRows, movable: Codes) -> tuple[float, ...]:
+    """How much more the strata of one arm's users are worth: the difference, the least that
+    matters, its z, and its error if users were units.
 
     Each user gets the mean of the arms' means in the stratum, as a covariate: an effect beside
     other shares moves no stratum. A treatment that moves users between strata, such as of visits,
     is adjusted away within them.
     """
-    if rows.movable is None:
-        return ""
     units = ready.units
     n = np.array(units.n)
     whole = units.whole
@@ -346,8 +347,8 @@ def strata_moved(ready: Ready, rows: ExperimentRows) -> str:
         worth = quantity(units.record.mean, units.metric).value
     else:
         both, sample = ready.rows
-        stratum = both.take(rows.movable)
-        n_strata = int(rows.movable.max(initial=0)) + 1
+        stratum = both.take(movable)
+        n_strata = int(movable.max(initial=0)) + 1
         cell = both.arm * n_strata + stratum
         num, den = (np.bincount(cell, values, 2 * n_strata) for values in sample[:2])
         with undefined_is_nan():
@@ -358,10 +359,30 @@ def strata_moved(ready: Ready, rows: ExperimentRows) -> str:
     size = np.ones(len(stratum)) if rows.size is None else both.take(rows.size)
     one = Sample(size * worth[stratum], size)
     control, treatment = np.bincount(both.arm, one.num) / np.bincount(both.arm, size)
-    if abs(treatment - control) < HALF_AN_ERROR * np.sqrt(var):
-        return ""
-    p = p_of_balance([one], replace(rows, strata=None), both)[0]
-    return next((code for code, limit in MOVED_LEVELS if p < limit), "")
+    moved, least = treatment - control, HALF_AN_ERROR * np.sqrt(var)
+    z = 0.0
+    if len(rows.groups) > 1 or abs(moved) >= least:
+        p = p_of_balance([one], replace(rows, strata=None), both)[0]
+        z = 0.0 if np.isnan(p) else -np.sign(moved) * normal_quantile(max(p, LEAST_P) / 2)
+    return moved, least, z, np.std(worth[stratum]) * np.sqrt((1 / n).sum())
+
+
+def strata_moved(
+    arms: Arms, table: Mapping[str, Any], worth: Floats, apart: bool
+) -> list[Difference]:
+    """Where the strata of one arm's users are worth more, by `worth_of_strata` of every row.
+
+    Segments of users who are `apart` are tested together, too, since each has few of them.
+    """
+    moved, least, z, error = worth.T.reshape(4, len(arms.groups), -1)
+    shown = np.where(abs(moved) >= least, abs(z), 0)
+    if apart:
+        n = (table["n_control"] + table["n_treatment"]).reshape(z.shape)
+        with undefined_is_nan():
+            z = (n * error * z).sum(axis=0) / np.sqrt(np.square(n * error).sum(axis=0))
+        far = abs((n * moved).sum(axis=0)) >= np.sqrt(np.square(n * least).sum(axis=0))
+        shown = np.fmax(shown, np.where(far, abs(z), 0))
+    return _moved(arms, table, "strata", shown)
 
 
 def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> list[Difference]:
@@ -388,14 +409,22 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     error = np.sqrt(var * (1 / n.sum(axis=1)).sum(axis=0))
     half = HALF_AN_ERROR * np.sqrt(((share * se) ** 2).sum(axis=0))
     least = np.maximum(half, TINY_REST)  # of equal values, rounding moves a little
+    with undefined_is_nan():
+        z = np.where(moved >= least, moved / error, 0)
+    return _moved(arms, table, "segments", np.tile(z, (n_groups, 1)))
+
+
+def _moved(arms: Arms, table: Mapping[str, Any], what: str, shown: Floats) -> list[Difference]:
+    """The differences in worth whose z, by group and by metric and pair, is `shown` at a level of
+    `MOVED_LEVELS`; the gravest one of each."""
     found = []
-    metrics = table["metric"][: len(moved)]
     for code, p in MOVED_LEVELS:
-        shown = (moved > -normal_quantile(p / 2) * error) & (moved >= least)
-        for i in np.flatnonzero(shown):
-            where = arms.nowhere()
-            where[:, *arms.pairs[i % len(arms.pairs)]] = True
-            found.append(Difference(code, f"segments of {metrics[i]}", where, [metrics[i]]))
+        here = shown > -normal_quantile(p / 2)
+        shown = np.where(here, 0, shown)
+        for i in np.flatnonzero(here.any(axis=0)):
+            where, metric = arms.nowhere(), table["metric"][i]
+            where[:, *arms.pairs[i % len(arms.pairs)]] = here[:, i]
+            found.append(Difference(code, f"{what} of {metric}", where, [metric]))
     return found
 
 
