@@ -19,7 +19,7 @@ from ..diagnostics.history import GAP_COLUMNS
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Row
-from ..judge.comparisons import note_of, sides_of
+from ..judge.comparisons import heads_before, note_of, sides_of
 from ..judge.verdict import is_withheld, says_worse, sign_of
 from ..tables.cells import (
     LETTERS,
@@ -276,18 +276,17 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
         else:
             counts = f"{n:,.0f} vs. {row['n_control']:,.0f}"
         compared = {new: row[new]} if one_base else {"comparison": pair}
-        found.append(
-            {
-                **{name: _short(row[name]) for name in [*columns_before(row, "metric"), "metric"]},
-                **{head: _short(one, 2 * CELL_NAME_LENGTH) for head, one in compared.items()},
-                "difference": interval_bar(around, far, look, f"{pair} on {row['metric']}"),
-                "effect [interval]": _estimate_cell(around, "+"),
-                "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
-                p: Shown(Cell(p_value(row["p_adj"])), value(row["p_adj"]).sort),
-                users: Shown(Cell(counts), float(n)),
-                "verdict": badge(look, row["verdict"], note_of(row, beside=row["withheld"])),
-            }
-        )
+        cells = {
+            **{head: _short(one, 2 * CELL_NAME_LENGTH) for head, one in compared.items()},
+            "difference": interval_bar(around, far, look, f"{pair} on {row['metric']}"),
+            "effect [interval]": _estimate_cell(around, "+"),
+            "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
+            p: Shown(Cell(p_value(row["p_adj"])), value(row["p_adj"]).sort),
+            users: Shown(Cell(counts), float(n)),
+            "verdict": badge(look, row["verdict"], note_of(row, beside=row["withheld"])),
+        }
+        before = {head: _short(row[name]) for head, name in heads_before(row, cells).items()}
+        found.append(before | cells)
     return found
 
 

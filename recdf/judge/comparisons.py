@@ -80,7 +80,6 @@ VARIANT_RESULT_COLUMNS = [
     "covariate_could_hide",
     "unbalanced",
     "detail",
-    "holds_for",
     "better",
     *VERDICT_COLUMNS,
 ]
@@ -129,7 +128,6 @@ MODEL_RESULT_COLUMNS = [
     "withheld_both",
     "turned_by_both",
     "unlike",
-    "holds_for",
     *VERDICT_COLUMNS,
 ]
 # The columns that a reader of a decision needs, by a column that no other comparison has; all
@@ -189,18 +187,23 @@ def sides_of(row: AnyRow | pd.DataFrame) -> tuple[str, str]:
 def segments_first(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table as it was written, and the columns of the segments of a comparison before
     `metric`. These are columns that no comparison has of itself, if they stand there, the
-    comparison was made within them, or nothing else tells rows apart."""
+    comparison was made within them, or nothing else tells rows apart. Where a file lost what it was
+    made within, they stand before the last column of a comparison, or its order was changed."""
     table = as_written(table)
     names = list(table.columns)
     if not {"metric", "diff"} <= {*names}:
         return table
     mark = next((one for one in DEFAULT_COLUMNS if one in names), "treatment")
     own = {*(MODEL_RESULT_COLUMNS if "baseline" in names else VARIANT_RESULT_COLUMNS)}
-    own |= {*f"{DEFAULT_COLUMNS[mark]} {DETAILS.get(mark, '')}".split()}
+    own |= {"quantile", "n_typical", *f"{DEFAULT_COLUMNS[mark]} {DETAILS.get(mark, '')}".split()}
     others = [name for name in names if name not in own]
-    known = table.attrs.get("recdf_comparison", {}).get("by", ())
-    segments = [name for name in others if name in [*columns_before(table, "metric"), *known]]
-    labels = [name for name in ("metric", *sides_of(table)) if name in names]
+    new, old = sides_of(table)
+    labels = [name for name in ("metric", old, new) if name in names]
+    places = [names.index(name) for name in [*labels, *VERDICT_COLUMNS] if name in names]
+    last = max(places) if places == sorted(places) else len(names)
+    before = [*columns_before(table, "metric")]
+    before += table.attrs.get("recdf_comparison", {}).get("by", names[:last])
+    segments = [name for name in others if name in before]
     rows = zip(*(map(str, table[name]) for name in [*segments, *labels]), strict=True)
     if len({*rows}) < len(table):
         segments = others
@@ -273,8 +276,10 @@ def default_columns(table: pd.DataFrame, details: bool) -> pd.DataFrame:
 def need_details(table: pd.DataFrame, names: Iterable[str]) -> None:
     """Raise if a comparison lacks columns that it has with details=True alone."""
     if missing := [name for name in names if name not in table]:
+        anew = "anew, since an earlier release may have made the table, "
+        anew *= any(name in table for name in names)
         raise ColumnError(
-            f"table has no column {missing[0]!r}; make the comparison with ⟦+details=True⟧",
+            f"table has no column {missing[0]!r}; make the comparison {anew}with ⟦+details=True⟧",
             column=missing[0],
         )
 
@@ -285,6 +290,13 @@ def confidence_of(comparison: pd.DataFrame) -> float | None:
     known = comparison.attrs.get("recdf_comparison", {}).get("confidence")
     found = comparison["confidence"].unique().tolist() if "confidence" in comparison else [known]
     return found[0] if len(found) == 1 else None
+
+
+def heads_before(row: AnyRow | pd.DataFrame, taken: Iterable[str]) -> dict[str, str]:
+    """Return the heads of the segments and the metric of a table for people, with their columns. A
+    segment may have the name of a head that is taken."""
+    names = [*columns_before(row, "metric"), "metric"]
+    return {f"segment {name}" if name in taken else name: name for name in names}
 
 
 def report_table(comparison: pd.DataFrame) -> ReportTable:
@@ -335,8 +347,7 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
         )
     comparison, confidence = with_known_codes(comparison, "comparison"), confidence_of(comparison)
     level = "CI" if confidence is None else f"{100 * confidence:g}% CI"
-    before = columns_before(comparison, "metric")
-    cells = {name: [str(value) for value in comparison[name]] for name in [*before, "metric"]}
+    cells: dict[str, list[str]] = {}
 
     def add(title: str, form: Callable[..., str], *names: str) -> None:
         """Add a column of texts, if the comparison has what they are made of."""
@@ -370,7 +381,9 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
     notes = [note_of(row) for row in comparison.to_dict("records")]
     if any(notes):
         cells["notes"] = notes
-    return ReportTable(pd.DataFrame(cells))
+    heads = heads_before(comparison, cells)
+    before = {head: list(map(str, comparison[name])) for head, name in heads.items()}
+    return ReportTable(pd.DataFrame({**before, **cells}))
 
 
 class Comparison(pd.DataFrame, metaclass=AnyFrame):
@@ -399,11 +412,13 @@ def comparison_text(comparison: pd.DataFrame) -> str:
     matter least."""
     table = report_table(comparison)
     text = table.to_text()
+    segments = columns_before(table.frame, "metric")
     for name in LEAST_NEEDED:
         if max(map(len, text.splitlines())) <= shutil.get_terminal_size((120, 24)).columns:
             break
+        others = table.frame.columns.difference(segments)
         table = ReportTable(
-            table.frame.drop(columns=[c for c in table.frame.columns if c.split(" (")[0] == name])
+            table.frame.drop(columns=[c for c in others if c.split(" (")[0] == name])
         )
         text = table.to_text()
     return text

@@ -95,6 +95,30 @@ def test_over_time_draws_effects_by_day_of_a_log(by_day, small, tmp_path):
     assert "Effect on clicked@1" in page
 
 
+def read_back(table):
+    """The table from a file, which keeps no record of how it was made."""
+    return pd.read_csv(io.StringIO(table.to_csv(index=False)))
+
+
+def test_over_time_of_a_file_says_what_its_intervals_hold_for(by_day):
+    """It does not show how they were adjusted. Its columns may be in another order."""
+    _, effect = by_day
+    read = read_back(effect)
+    first = read.set_index("metric").reset_index()
+    days = pd.to_datetime(first["day"])
+    captions = []
+    for table in (read, first, read.iloc[2:4], effect.set_index("metric").reset_index()):
+        data = rd.plot.over_time.data(table)
+        assert pd.to_datetime(data["time"]).isin(days).all()
+        captions.append(" ".join(rd.plot.over_time(table).texts[0].get_text().split()))
+    together = "bars: intervals that hold together, adjusted by Holm's method for 5 tests"
+    unknown = "bars: intervals, adjusted in a way that these rows do not show"
+    for caption, said in zip(captions, [unknown] * 3 + [together], strict=True):
+        assert caption.startswith(said + ";")
+    alone = rd.plot.over_time(read.assign(p_adj=read["p_value"])).texts[0].get_text()
+    assert "each of which holds for its own period alone" in " ".join(alone.split())
+
+
 @pytest.mark.parametrize("kind", ["daily", "cumulative"])
 def test_every_period_has_the_look_and_the_words_of_its_verdict(kind):
     verdicts = [

@@ -5,9 +5,12 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from experiments.test_default_columns import CALLS
 
 import recdf as rd
 from recdf.errors import OptionError
+from recdf.judge.comparisons import segments_first
+from recdf.tables.cells import columns_before
 
 EX = rd.experiments
 ROLES = {"ctr": "success", "load": ("guardrail", "+9%")}
@@ -96,10 +99,76 @@ def test_a_changed_table_is_read_alike(compare, change):
         EX.decide_experiment(other_zones, roles=ROLES)
 
 
-def test_one_segment_of_a_comparison_is_not_taken_for_all_users(compare):
-    zones = metric_first(compare(by="zone"))
-    with pytest.raises(OptionError, match=r"compares within \['zone'\]"):
-        EX.decide_experiment(zones[zones["zone"] == "fi"], roles=ROLES)
+@pytest.mark.parametrize("change", [metric_first, sorted_columns, lambda table: table])
+def test_one_segment_of_a_comparison_is_not_taken_for_all_users(compare, change):
+    zones = change(compare(by="zone"))
+    one = zones[zones["zone"] == "fi"]
+    for table in (one, from_csv(one)):
+        with pytest.raises(OptionError, match=r"compares within \['zone'\]"):
+            EX.decide_experiment(table, roles=ROLES)
+        assert EX.report_table(table).frame.columns[0] == "zone"
+        assert rd.plot.forest.data(table)["label"].tolist() == ["fi", "fi"]
+
+
+@pytest.mark.parametrize("name", ["n", "p", "means", "MDE", "relative", "users", "difference"])
+def test_a_segment_may_have_the_name_of_a_column_for_people(name, users, tmp_path, monkeypatch):
+    """A column "n" of segments was overwritten with the numbers of users."""
+    monkeypatch.setenv("COLUMNS", "60")
+    data = users.rename(columns={"zone": name})
+    table = rd.compare_variants(data, "ctr", control="A", by=name)
+    shown = EX.report_table(table).frame
+    assert shown.iloc[:, 0].tolist() == ["fi", "no", "se"]
+    n = users.groupby(["zone", "variant"]).size()
+    assert shown["n"].tolist() == [f"{n[one, 'B']} vs. {n[one, 'A']}" for one in ["fi", "no", "se"]]
+    assert {"fi", "no", "se"} <= {*repr(table).split()}
+    page = rd.report(experiment=table, path=tmp_path / "r.html").read_text(encoding="utf-8")
+    for zone in ("fi", "no", "se"):
+        assert f">{zone}<" in page
+        assert f">{n[zone, 'B']} vs. {n[zone, 'A']}<" in page
+
+
+def test_a_model_that_was_picked_among_several_is_said_to_be_so(tmp_path):
+    shop = rd.sample_shop()
+    result = rd.evaluate(shop.true, shop.pred, ["ndcg@10", "recall@10"], by="model")
+    table = result.compare_models()
+    holm = "the p-values are adjusted by Holm&#39;s method for 6 tests"
+    unknown = "the p-values are adjusted in a way that these rows do not show"
+    ndcg = table[table["metric"] == "ndcg@10"]
+    for given, said in (
+        (table, f"is taken into account: {holm}"),
+        (from_csv(table), f"may not be taken into account: {unknown}"),
+        (ndcg, f"may not be taken into account: {unknown}"),
+        (from_csv(ndcg), f"may not be taken into account: {unknown}"),
+        (result.compare_models(correction="none"), "is not taken into account: the p-values are"),
+    ):
+        path = rd.report(result, tmp_path / "r.html", comparison=given, overwrite=True)
+        page = path.read_text(encoding="utf-8")
+        assert f"That it was picked among several {said}" in page
+
+
+def test_adjusted_p_values_of_a_file_stand_beside_empty_texts(compare):
+    table = compare()
+    found = EX.adjust_pvalues(from_csv(table), correction="bonferroni")
+    assert found["p_adj"].tolist() == pytest.approx([*np.minimum(2 * table["p_value"], 1)])
+    for name in ("withheld", "remarks", "unbalanced"):
+        assert found[name].tolist() == table[name].tolist()
+    plain = pd.DataFrame({"p_value": [0.1], "reason": [np.nan]})  # a table of the caller's own
+    assert EX.adjust_pvalues(plain)["reason"].isna().all()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_file_of_any_comparison_has_its_columns_of_segments(name):
+    table = CALLS[name](details=True)
+    segments = {"over_time": ["period"], "segments": ["land"]}.get(name, [])
+    for one in (table, from_csv(table)):
+        assert columns_before(segments_first(one), "metric") == segments
+
+
+def test_a_table_of_an_earlier_release_is_to_be_made_anew(compare):
+    old = compare().rename(columns={"n_typical_control": "n_typical"})
+    for table in (old.drop(columns="n_typical_treatment"), from_csv(old)):
+        with pytest.raises(rd.ColumnError, match="make the comparison anew, since an earlier"):
+            EX.decide_experiment(table, roles=ROLES)
 
 
 def test_segments_that_were_named_afterwards_tell_rows_apart(users, compare):

@@ -252,10 +252,11 @@ def over_time(
     >>> ax = rd.plot.over_time(days)
     """
     need(effect, "effect", PERIOD_COLUMNS, BY_PERIOD)
-    effect = as_written(effect)
+    effect = segments_first(effect)
     # The column of the period is `period`, or else the only one before `metric`, where `by=` puts
     # it.
-    before = ["period"] if "period" in effect else columns_before(effect, "metric")
+    before = columns_before(effect, "metric")
+    before = ["period"] if "period" in effect else [one for one in before if one != "kind"]
     if len(before) != 1:
         raise ColumnError(
             f"effect has no column 'period', nor one column before 'metric'; expected {BY_PERIOD}"
@@ -301,10 +302,7 @@ def over_time(
         trend = trend and f"of single periods, not of this line: {trend}"
     else:
         frame.ax.vlines(time, data["ci_low"], data["ci_high"], color=colour)
-        words = adjustment(effect).words if "p_adj" in effect else ""
-        promise = "bars: intervals, each of which holds for its own period alone"
-        if words.startswith("adjusted by"):
-            promise = f"bars: intervals that hold together, {words}"
+        promise = f"bars: {adjustment(effect).intervals}"
     found = zip(spoken(time, data, "diff"), data["verdict"], strict=True)
     said = [", ".join(filter(None, [one, visible(verdict)])) for one, verdict in found]
     frame.marks(time, data["diff"], data["sign"], said, 6, what)

@@ -231,8 +231,9 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     keep = ""
     said = [f"It {_best_mean(subject)} of {n} models."]
     if n > 2:
-        said[0] += f" That it was picked among several is {'not ' * (together < n - 1)}taken into "
-        said[0] += f"account: the p-values are {adjustment(subject.comparison).words}."
+        told = adjustment(subject.comparison)
+        said[0] += f" That it was picked among several {told.allows_for(together, n - 1)} taken "
+        said[0] += f"into account: the p-values are {told.words}."
     if subject.baseline is None:
         said.append("No baseline was named, so the best model is compared with the second best.")
     else:

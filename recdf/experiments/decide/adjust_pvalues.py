@@ -13,11 +13,13 @@ from ...errors import OptionError
 from ...inputs.door import checks_names
 from ...judge.choices import Alternative, Better, Columns, Correction
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, metric_values, require
+from ...judge.verdict import VERDICT_COLUMNS
 from ...metrics.strings import direction_of
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.many_tests import adjust_within, joint_levels, widened_ratio
 from ...stats.numbers import normal_quantile, undefined_is_nan
 from ...stats.student import t_quantile
+from ...tables.cells import as_written
 from ..samples import Settings, subset
 
 # The columns of a table by their names, in a frame or without one; and what makes its intervals
@@ -100,6 +102,8 @@ def adjust_pvalues(
             f"table[{p_col!r}] is outside [0, 1] in {len(outside):,} rows: {outside[:5]}"
         )
     p_adj, reject = adjusted_columns(table, settings, p)
+    if {*VERDICT_COLUMNS} <= {*table}:
+        table = as_written(table)
     return table.assign(p_adj=p_adj, reject=reject)
 
 
@@ -255,6 +259,17 @@ class Adjustment(NamedTuple):
         families = "for" if len(sizes) == 1 else f"in {len(sizes)} families of"
         return f"adjusted by {METHODS.get(self.how, self.how)} {families} {span} tests"
 
+    @property
+    def intervals(self) -> str:
+        """What the intervals hold for, such as "intervals that hold together, adjusted by ..."."""
+        if self.how == "none" or not self.tested.any():
+            return "intervals, each of which holds for its own period alone"
+        return f"intervals{' that hold together' * bool(self.how)}, {self.words}"
+
+    def allows_for(self, together: int, n: int) -> str:
+        """Say whether n tests are taken into account, of which so many were adjusted together."""
+        return "is" if together >= n else "is not" if self.how else "may not be"
+
     def among(self, row: int, rows: Mask) -> int:
         """Return how many tests of some rows were adjusted together with the test of one row."""
         if self.how in ("", "none") or not self.tested[row]:
@@ -267,7 +282,7 @@ def adjustment(table: pd.DataFrame) -> Adjustment:
     its rows show them."""
     known = table.attrs.get("recdf_comparison", {})
     table = table.reset_index(drop=True)
-    p_adj = table["p_adj"].to_numpy(np.float64)
+    p_adj = table.get("p_adj", pd.Series(np.nan, table.index)).to_numpy(np.float64)
     tested = ~np.isnan(p_adj)
     nothing = np.zeros(len(table), np.int64)
     if "p_value" not in table:
