@@ -45,12 +45,12 @@ from ..judge.per_user_columns import (
     unit_of,
 )
 from ..judge.users import ModelRows
-from ..judge.verdict import add_verdicts
+from ..judge.verdict import add_verdicts, users_up_to
 from ..stats.always_valid import Change, PoweredChange
 from ..stats.many_tests import adjust
 from ..stats.prediction_powered import labelled_units
 from ..stats.turned import missing_by_chance
-from ..tables.cells import amount, brief, estimated
+from ..tables.cells import amount, estimated
 from .gate_records import (
     DOUBTFUL,
     FAIL,
@@ -357,6 +357,7 @@ def _gate_row(
     mean_candidate, mean_baseline = map(runs.mean, both)
     change = _change_of_units(both, budget, values, better, runs, settings)
     labelled = {}
+    most = change.weight.max(initial=0.0)
     if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
         of_cheap, _ = _both_sides(runs.table(cheap_column(metric)), lists, worst)
         means, _, found = powered_pair(
@@ -368,6 +369,7 @@ def _gate_row(
         )
         shown = ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")
         labelled = {name: found[name] for name in shown} | {"labels": "people"}
+        most = found["heaviest"]
         if (
             change.bound == "t"
             and found["weight"] > 0
@@ -411,13 +413,9 @@ def _gate_row(
         "reason": "",
     }
     if settings.uneven and change.n:
-        most = change.weight.max()
         row["unseen_weight"] = _unseen_weight(segment, value, most, settings)
-        if math.isnan(row["unseen_weight"]):
-            said = f"{amount(most, 'list')}, the most"
-            if settings.weight:
-                said = f"a weight of {brief(most)}, the largest"
-            row["holds_for"] = f"users with up to {said} that was seen"
+        if math.isnan(row["unseen_weight"]) and not math.isnan(most):
+            row["holds_for"] = users_up_to(most, bool(settings.weight))
     few = change.n < settings.min_lists
     no_share = budget.relative and not mean_baseline > 0
     reasons = {
@@ -567,7 +565,8 @@ def _decide(
         said = f"the metric has no bounds: {word}, unless {_turned(row)}; bounds= declares them"
         return UNDECIDED, said
     if word in (PASS, FAIL) and row["holds_for"]:
-        reason = "; ".join(filter(None, [reason, f"holds for {row['holds_for']}"]))
+        said = f"holds for {row['holds_for']}, the most that was seen"
+        reason = "; ".join(filter(None, [reason, said]))
     if effect == UNDECIDED and not reason:
         by = "the metric has no bounds, and by Student's t " if unbounded else ""
         reason = (

@@ -80,6 +80,7 @@ VARIANT_RESULT_COLUMNS = [
     "covariate_could_hide",
     "unbalanced",
     "detail",
+    "holds_for",
     "better",
     *VERDICT_COLUMNS,
 ]
@@ -128,6 +129,7 @@ MODEL_RESULT_COLUMNS = [
     "withheld_both",
     "turned_by_both",
     "unlike",
+    "holds_for",
     *VERDICT_COLUMNS,
 ]
 # The columns that a reader of a decision needs, by a column that no other comparison has; all

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..stats.numbers import Mask
-from ..tables.cells import form_of, number
+from ..tables.cells import amount, brief, form_of, number
 from .cautions.table import CAUTIONS, FIRING, RANK
 from .choices import AnyRow
 
@@ -126,6 +126,21 @@ def sentence(
     return EFFECTS[kind][effect] + "".join(
         said(one.adds, f" ({one.code.replace('_', ' ')})") for one in added
     )
+
+
+def users_up_to(most: float, weighted: bool, units: str = "users") -> str:
+    """Name the users of whom a comparison can speak: heavier ones than the heaviest that was seen
+    could turn what it says."""
+    of = f"a weight of up to {brief(most)}" if weighted else f"up to {amount(most, 'list')}"
+    return f"{units} with {of}"
+
+
+def name_heaviest(table: pd.DataFrame, weighted: bool) -> None:
+    """Add `holds_for` to a table: the users up to the weight `heaviest`, or nothing where it is
+    null."""
+    table["holds_for"] = [
+        "" if pd.isna(most) else users_up_to(most, weighted) for most in table["heaviest"]
+    ]
 
 
 def codes_of(remarks: Any) -> list[str]:

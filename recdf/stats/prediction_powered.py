@@ -52,7 +52,8 @@ class LabelledUnits(NamedTuple):
     have no exact ones · share : of the lists (their weights) that have both · same : where units
     that are in f and in rest stand in each · beside : other columns, of the lists with exact values
     and of the rest · n : units with an exact value · typical : how many units of the typical weight
-    those with both are · plain : each list is a unit, and all have one weight
+    those with both are · heaviest : the largest weight of all lists of a unit that has a judged
+    one, NaN if no other unit is heavier · plain : each list is a unit, and all have one weight
     """
 
     y: Floats
@@ -63,6 +64,7 @@ class LabelledUnits(NamedTuple):
     beside: Sequence[tuple[Floats, Floats]]
     n: int
     typical: float
+    heaviest: float
     plain: bool
 
 
@@ -110,7 +112,12 @@ def labelled_units(
     same = () if plain else [np.flatnonzero((own[0] & own[1])[one]) for one in own]
     more = [*zip(found[3::2], found[4::2], strict=True)]
     typical = typical_units(summed(w, sides[0])[own[0]])
-    return LabelledUnits(found[0], found[1], found[2], share, same, more, n, typical, plain)
+    weight = summed(w, known)
+    most = weight[own[0]].max(initial=0.0)
+    heaviest = most if weight.max(initial=0.0) > most * (1 + 1e-12) else np.nan
+    return LabelledUnits(
+        found[0], found[1], found[2], share, same, more, n, typical, heaviest, plain
+    )
 
 
 def powered_mean(

@@ -65,6 +65,11 @@ def one_heavy(frame):
     return np.where(frame.index == frame.index[in_b(frame)][0], 3000.0, 5.0)
 
 
+def of_unequal_size(frame):
+    """Houses of one arm with 4 users, and one with all others."""
+    return 2 * np.minimum(frame.index // 8, 40) + in_b(frame)
+
+
 def twice(n=1000, again=20):
     """Users of both arms, who are more of B's than of A's, with the health of the experiment."""
     variant = np.where(np.arange(n) % 10 == 0, "B", "A")
@@ -156,6 +161,11 @@ VARIANTS = {
         {"cluster": "house", "expected": None},
     ),
     "ratio_not_checked": lambda: (users(), "y", {"expected": None}),
+    "heavier_unseen": lambda: (
+        users(y=lambda f: f["y"] + 2 * in_b(f), house=of_unequal_size),
+        "y",
+        {"cluster": "house"},
+    ),
 }
 
 
@@ -281,6 +291,16 @@ def repeated_models():
     return {name: one.assign(**lists) for name, one in frames.items()}, {"user_col": "session"}
 
 
+def sessions():
+    """The last user has 20 of 200 lists, all others have 2."""
+    frames, _ = models(0.1 + 0.01 * noise(200))
+    lists = {"user_id": np.minimum(np.arange(200) // 2, 90), "session": np.arange(200)}
+    return {name: one.assign(**lists) for name, one in frames.items()}, {
+        "user_col": ["user_id", "session"],
+        "unit_col": "user_id",
+    }
+
+
 def lacking(lost, **options):
     frames, _ = models(0.02 * noise(200))
     frames["b"] = frames["b"].iloc[lost:]
@@ -312,6 +332,7 @@ MODELS = {
     "skewed": lambda: models(np.random.default_rng(1).lognormal(0, 2, 100), metric="m"),
     "few_users_carry": weighted_models,
     "repeated_units": repeated_models,
+    "heavier_unseen": sessions,
     "zero_variance": lambda: models(np.full(100, 0.1)),
     "too_few_users": lambda: models(np.array([0.1])),
     "unseen_units": lambda: models(0.02 + 0.02 * (np.arange(60) % 2)),
@@ -493,7 +514,10 @@ PEOPLE = "not_random few_human undefined_differs"
 NIGHTS = "few_runs definition_changed not_independent early line_fits back outlier_night"
 PAST = "few_tests noise"
 STEPS = "few_values gap ties"
-UNITS = "huge_values too_few_users few_users_carry repeated_units skewed unseen_units zero_variance"
+UNITS = (
+    "huge_values too_few_users few_users_carry repeated_units skewed unseen_units zero_variance "
+    "heavier_unseen"
+)
 SUMS = "missing_not_checked skewness_not_checked"
 DENOMINATORS = "zero_denominator few_users_carry mostly_zero_denominator parts_unclear"
 PREPERIOD = (
@@ -553,7 +577,7 @@ FUNCTIONS = {
             PREPERIOD: "moments take no covariates",
             f"{DENOMINATORS} denominator_differs": "moments are of means, and ratios are refused",
             "repeated_units": "variant_moments refuses rows that repeat a user",
-            "few_clusters shared_clusters": "moments have no clusters",
+            "few_clusters shared_clusters heavier_unseen": "moments have no clusters and weights",
             "few_units": "moments hold no single units; the function says so",
             STEPS: "moments have no quantiles",
         },
@@ -562,7 +586,7 @@ FUNCTIONS = {
         of_quantiles,
         "sample_ratio huge_values unequal_missing shares_change users_in_both surplus tiny "
         "too_few_users exposure_differs repeated_units few_clusters shared_clusters "
-        f"ratio_not_checked {STEPS}",
+        f"heavier_unseen ratio_not_checked {STEPS}",
         {
             **NOT_MODELS,
             f"{WORTH} strata_differ": "quantiles take no strata",
@@ -589,13 +613,13 @@ FUNCTIONS = {
         without(
             " ".join(V),
             PREPERIOD,
-            "mostly_zero_denominator sequential_refused few_clusters",
+            "mostly_zero_denominator sequential_refused few_clusters heavier_unseen",
         )
         + " strata_differ",
         {
             **NOT_MODELS,
             PREPERIOD: "it takes no covariates",
-            "mostly_zero_denominator": "it qualifies a period, whose row has it",
+            "mostly_zero_denominator heavier_unseen": "it qualifies a period, whose row has it",
             "sequential_refused": "the trend is not sequential, and skewed withholds it",
             "few_clusters": "its units are clusters, and too few of them are tiny",
             STEPS: "means are compared, and no quantiles",
@@ -605,6 +629,7 @@ FUNCTIONS = {
     "segment_effects of variants": (
         variants_by_segment,
         without(" ".join(V), PREPERIOD, "strata_differ_in_worth exposure_differs few_clusters")
+        .replace("heavier_unseen", "")
         .replace("sequential_refused ", "")
         .replace("shared_clusters ", "")
         .replace("mostly_zero_denominator ", "")
@@ -612,7 +637,7 @@ FUNCTIONS = {
         {
             **NOT_MODELS,
             "strata_differ_in_worth exposure_differs few_clusters sequential_refused "
-            "shared_clusters mostly_zero_denominator": REMARK,
+            "shared_clusters mostly_zero_denominator heavier_unseen": REMARK,
             without(PREPERIOD, "covariate_after covariate_differs"): REMARK,
             STEPS: "means are compared, and no quantiles",
             f"{SUMS} strata_differ": "it is a remark of another function",
@@ -663,7 +688,7 @@ FUNCTIONS = {
         {
             **NOT_ARMS,
             "few_differ mostly_zero repeated_units too_few_users skewed no_bounds within_margin "
-            "wilcoxon_not_mean missing_lists": REMARK,
+            "heavier_unseen wilcoxon_not_mean missing_lists": REMARK,
             "unbalanced_teams": "teams share a list only where two rankings are mixed",
             PEOPLE: "there is one kind of labels without cheap=",
             "other_side_table": "tests/experiments/test_comparable_runs.py has results with items",

@@ -335,7 +335,7 @@ def test_a_gate_says_up_to_what_weight_it_holds_and_asks_the_population():
         assert ("of the weight is of users heavier" in row["reason"]) == (effect == "undecided")
     weighted = [one.assign(w=1.0 + (one["user_id"] % 2)) for one in (own, base)]
     row = rd.gate(*weighted, budgets, weight_col="w").table.iloc[0]
-    assert row["reason"] == "holds for users with up to a weight of 2, the largest that was seen"
+    assert row["reason"] == "holds for users with a weight of up to 2, the most that was seen"
     plain = rd.gate(own, base, budgets).table.iloc[0]
     assert (plain["effect"], plain["reason"], plain["holds_for"]) == ("pass", "", "")
 
@@ -347,3 +347,127 @@ def test_a_number_in_a_verdict_has_digits_that_count(value, written):
     row = {"turning_value": value, "unseen": 2.9957, "n_users": 1500}
     said = sentence("models", "better", remarks=["no_bounds"], row=row)
     assert said == f"better, unless 3 in 1,500 users differ by {written} or more"
+
+
+def sessions_of(sizes, gain):
+    """Two models on sessions of users, of whom each has so many."""
+    user = np.repeat(np.arange(len(sizes)), sizes)
+    draw = np.random.default_rng(1)
+    base = pd.DataFrame({"user_id": user, "session": np.arange(len(user))})
+    base = base.assign(w=1.0 + user % 3, **{"ndcg@10": 0.3 + 0.2 * draw.random(len(user))})
+    better = base["ndcg@10"] + gain * (0.9 + 0.2 * draw.random(len(user)))
+    return {"a": base, "b": base.assign(**{"ndcg@10": better})}
+
+
+SESSIONS = {"baseline": "a", "user_col": ["user_id", "session"], "metrics": "ndcg@10"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "gain", "options", "said"),
+    [
+        ([7, *[2] * 99], 0.1, {}, "better, for users with up to 7 lists"),
+        ([2] * 100, 0.1, {}, "better"),
+        ([1] * 100, 0.1, {}, "better"),
+        # user 2 has the weight 3 in each of 2 sessions, user 0 the weight 1 in each of 7
+        ([7, *[2] * 99], 0.1, {"weight_col": "w"}, "better, for users with a weight of up to 7"),
+        ([1] * 100, 0.1, {"weight_col": "w"}, "better, for users with a weight of up to 3"),
+        ([7, *[2] * 99], 0.0, {}, "no difference shown"),
+        (
+            [7, *[2] * 99],
+            0.01,
+            {"margin": 0.05},
+            "equivalent, for users with up to 7 lists",
+        ),
+        ([7, *[2] * 99], 0.1, {"test": "wilcoxon"}, "ranks higher"),
+        (
+            [7, *[2] * 99],
+            0.1,
+            {"test": "randomization", "n_resamples": 500},
+            "better, for users with up to 7 lists",
+        ),
+    ],
+)
+def test_a_comparison_of_models_says_up_to_how_many_lists_it_holds(sizes, gain, options, said):
+    row = rd.compare_models(sessions_of(sizes, gain), **SESSIONS, **options).iloc[0]
+    assert row["verdict"] == said
+
+
+def test_the_models_in_buckets_say_it_too(tmp_path):
+    frames = sessions_of([7, *[2] * 99], 0.1)
+    names = ["user_id", "session"]
+    item = {"item_id": 1}
+    true = frames["a"][names].assign(**item)
+    lists = [f[names].assign(**item, score=1.0, model=m) for m, f in frames.items()]
+    hit = np.arange(len(true)) % 5 > 0
+    lists[0].loc[hit, "item_id"] = 2  # model a misses four of five
+    result = rd.evaluate(true, pd.concat(lists), "hitrate@1", user_col=names, by="model")
+    held = result.compare_models("hitrate@1", baseline="a").iloc[0]
+    assert held["verdict"] == "better, for users with up to 7 lists"
+    for name, frame in (("true", true), ("pred", pd.concat(lists))):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    stored = rd.evaluate_parquet(
+        tmp_path / "true.parquet",
+        tmp_path / "pred.parquet",
+        "hitrate@1",
+        user_col=names,
+        by="model",
+        out=tmp_path / "out",
+        buckets=3,
+    )
+    assert stored.compare_models("hitrate@1", baseline="a").iloc[0]["verdict"] == held["verdict"]
+
+
+def weighted_users(n=400):
+    draw = np.random.default_rng(2)
+    b = np.arange(n) % 2
+    frame = {
+        "user_id": np.arange(n),
+        "variant": np.where(b, "B", "A"),
+        "w": 1 + np.arange(n) // 2 % 6,
+    }
+    noisy = 0.4 + 0.05 * draw.normal(size=n)
+    return pd.DataFrame(frame | {"ndcg@10": noisy + 0.1 * b, "views": frame["w"]})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"weight_col": "w"}, "better, for users with a weight of up to 6"),
+        ({"weight_col": "w", "strata": "w"}, "better, for users with a weight of up to 6"),
+        ({"weight_col": "even"}, "better"),
+        # houses of 8 users of one arm, but the last one of each arm has 16
+        ({"cluster": "house"}, "better, for clusters with a weight of up to 16"),
+        ({}, "better"),
+    ],
+)
+def test_a_comparison_of_variants_says_up_to_what_weight_it_holds(options, said, tmp_path):
+    data = weighted_users().assign(even=2.0)
+    data["house"] = 2 * np.minimum(np.arange(400) // 16, 23) + np.arange(400) % 2
+    data.to_parquet(tmp_path / "users.parquet")
+    given = {"metrics": "ndcg@10", "control": "A", "expected": {"A": 1, "B": 1}, **options}
+    for users in (data, tmp_path / "users.parquet"):
+        assert rd.compare_variants(users, **given).iloc[0]["verdict"] == said
+
+
+def test_a_ratio_of_sums_does_not_speak_of_weights():
+    data = weighted_users().assign(clicks=lambda f: f["views"] * f["ndcg@10"])
+    found = rd.compare_variants(
+        data, {"ctr": ("clicks", "views")}, control="A", expected={"A": 1, "B": 1}
+    )
+    assert found["verdict"].tolist() == ["better"]
+
+
+@pytest.mark.parametrize(
+    ("judged", "holds_for"),
+    [
+        (np.arange(40), "users with up to 2 lists"),  # the last user has 9
+        (np.r_[np.arange(39), 99], ""),
+    ],
+)
+def test_few_labels_say_of_whom_people_judged_lists(judged, holds_for):
+    sizes = [2] * 99 + [9]
+    cheap = sessions_of(sizes, 0.0)["a"].drop(columns="w")
+    human = cheap[cheap["user_id"].isin(judged)].reset_index(drop=True)
+    row = rd.experiments.prediction_powered(human, cheap, user_col=["user_id", "session"]).iloc[0]
+    assert row["holds_for"] == holds_for
+    assert row["verdict"].endswith(f", for {holds_for}" if holds_for else "human alone")

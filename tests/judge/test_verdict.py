@@ -23,6 +23,7 @@ NUMBERS = {
     "per_month": 0.1,
     **dict.fromkeys(["mean_control", "gap_low", "gap_high"], 9.99),
     "n_users": 100,
+    "holds_for": "users with up to 14 lists",
     "turned_by": 1.4,
     "turned_to": "lose",
     "turning_value": -2.5,

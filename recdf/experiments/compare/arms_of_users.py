@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,11 @@ from ...judge.effects.means import MeanEffect, arms_of_denominators, arms_of_par
 from ...judge.effects.units import Farthest, Units, quantity
 from ...judge.per_user_columns import Codes, Floats, exact_sums
 from ...judge.users import ArmRows, ExperimentRows
+from ...judge.verdict import users_up_to
 from ...progress import Progress
 from ...stats.arms import (
     HUGE,
+    MEAN_ROUNDING,
     Arm,
     Sample,
     arm,
@@ -160,7 +163,7 @@ def compare_ready(
         found = estimate(units)
         far = None if units.moments else found.values.farthest(n_top(sum(units.n)))
         skewness = 0.0 if test in ("permutation", "proportion") else _skewness(found, far)
-        row, tested = compare_pair(row, found, settings, of_units(units, test, skewness))
+        row, tested = compare_pair(row, found, settings, of_units(ready, test, skewness))
         if tested and test != "t":
             waiting[len(rows)] = ready, found, far
         else:
@@ -351,11 +354,17 @@ def _means(units: Units) -> tuple[float, float]:
     return control, treatment
 
 
-def of_units(units: Units, test: str, skewness: float = 0.0) -> dict[str, float]:
+def of_units(ready: Ready, test: str, skewness: float = 0.0) -> dict[str, Any]:
     """What the cautions ask of the units that the test is made of."""
+    units = ready.units
     n = np.array(units.n)
     zeros = units.n_empty
     numbers = {"zeros": max(zeros / n), "skewed_by": abs(skewness) / SKEWED_SAMPLES}
+    if units.metric.den is not None and ready.kind.ratio is None:
+        least, most = (float(one[1]) for one in units.whole.span)
+        if most > least * (1 + MEAN_ROUNDING):
+            of = "clusters" if units.clustered else "users"
+            numbers["holds_for"] = users_up_to(most, True, of)
     equal = np.array(units.n_effective)
     if units.clustered:
         return numbers | {"n_clusters": min(equal)}

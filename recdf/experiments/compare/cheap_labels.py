@@ -30,7 +30,15 @@ from ...judge.per_user_columns import (
     warn_of_weights,
 )
 from ...judge.users import ModelRows, model_pairs, only_rows, read_model_rows
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of, effects_of, remark
+from ...judge.verdict import (
+    VERDICT_COLUMNS,
+    add_verdicts,
+    by_rank,
+    codes_of,
+    effects_of,
+    name_heaviest,
+    remark,
+)
 from ...stats.arms import moments_of
 from ...stats.numbers import normal_quantile
 from ...stats.prediction_powered import Tuning, labelled_units, powered_mean, sampled_mean
@@ -59,6 +67,7 @@ POWERED_COLUMNS = [
     "ci_high",
     *(name.replace("diff", "mean") for name in CHEAP_COLUMNS[2:]),
     "confidence",
+    "holds_for",
     *VERDICT_COLUMNS,
 ]
 
@@ -138,7 +147,8 @@ def prediction_powered(
         (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
         `n_effective` (human labels that would give the same interval alone), `p_random` (p of the
         test that the lists were sampled at random: the row's own, or the smallest of all rows times
-        their number if that is less), `confidence`, `effect`, `withheld`, `remarks`, `verdict`.
+        their number if that is less), `confidence`, `holds_for` (up to how many lists users with a
+        judged list have, where others have more), `effect`, `withheld`, `remarks`, `verdict`.
         Verdict of a mean: "both" where the joint interval is
         shorter, else "human alone"; of a difference "better", "worse", "no
         difference shown" ("higher", "lower" without a direction); withheld with a remark:
@@ -256,6 +266,7 @@ def prediction_powered(
             rows.append({"model": runs.models[model], "metric": name, **row})
     table = pd.DataFrame(rows).assign(baseline=baseline, confidence=confidence)
     share_samples(table, np.zeros(len(table)))
+    name_heaviest(table, weighted=False)
     joint = table["n_effective"] > table["n_human"] * 1.02
     effects = np.where(joint, "both", "human_alone").tolist()
     if baseline is not None:
@@ -388,7 +399,7 @@ def labelled_row(
     units = labelled_units(y, f, judged, weights, unit, beside)
     counts = {"n_human": (judged & ~np.isnan(y)).sum(), "n_cheap": (~judged & ~np.isnan(f)).sum()}
     if min(counts["n_human"], len(units.y)) < 3:
-        nothing = {**dict.fromkeys(["df", *POWERED_COLUMNS], np.nan), "ends": None}
+        nothing = {**dict.fromkeys(["df", "heaviest", *POWERED_COLUMNS], np.nan), "ends": None}
         return nothing | counts | {"remarks": "few_human"}
     y, f, rest = units[:3]
     n = len(y)
@@ -441,6 +452,7 @@ def labelled_row(
         "weight": found.weight,
         "p_random": random,
         "n_effective": units.n * narrower**2,
+        "heaviest": units.heaviest,
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
 
@@ -477,7 +489,7 @@ def powered_pair(
     base_f = np.where(np.isnan(f), np.nan, base_f)
     base = labelled_row(base_y, base_f, judged, bounds, *of_lists)
     found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
-    row = {name: found[name] for name in (*CHEAP_COLUMNS, "remarks")}
+    row = {name: found[name] for name in (*CHEAP_COLUMNS, "heaviest", "remarks")}
     return CheapPair((base["mean"], base["mean"] + found["mean"]), found["ends"], row)
 
 

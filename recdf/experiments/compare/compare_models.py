@@ -27,7 +27,7 @@ from ...judge.choices import (
 )
 from ...judge.comparisons import MODEL_RESULT_COLUMNS
 from ...judge.per_user_columns import float_columns, require, warn_of_weights
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of, name_heaviest
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
 from ..samples import Settings, declared_bounds, per_metric
@@ -183,7 +183,8 @@ def compare_models(
         comparison where both have lists (`n_both`, `mean_baseline_both`, `mean_model_both`,
         `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `effect_both`, `withheld_both`,
         `turned_by_both`; null if none is lacking), `unlike` (what the two were not measured alike
-        with).
+        with), `holds_for` (up to how many lists, or what weight, users with unequal ones were seen;
+        heavier users could turn the verdict, which ends with "for users with up to 14 lists").
 
         `ci_low` and `ci_high` hold for the m tests of a family together: they
         are those of 1 − alpha/m (with Šidák's corrections of (1 − alpha)^(1/m), with "by" of 1 −
@@ -333,6 +334,7 @@ def compare_models(
         ranks = np.where(result["ranks_higher"], "ranks_higher", "ranks_lower")
         effects[reject] = ranks[reject]
     effects[equivalent & ~reject] = "equivalent"
+    name_heaviest(result, weight_col is not None)
     add_turned(result, effects, equivalent, better, settings)
     judge_both(result, better)
     add_verdicts(result, "models", effects)

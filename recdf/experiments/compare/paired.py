@@ -246,7 +246,7 @@ class UnitSums(NamedTuple):
 
     mean (2), two (2, 2), three (2, 2, 2) : means, and sums of products of two and of three of the
     distances from them · wins, losses : D above 0, D below 0 · by_weight : Σ D²/W · largest : of
-    abs(D), of abs(D/W) and of abs(W − 1) · far : the smallest and the largest D/W · without_top :
+    abs(D), of abs(D/W), of W and of −W · far : the smallest and the largest D/W · without_top :
     the mean without the farthest units, which only rows tell where weights are unequal.
     """
 
@@ -284,7 +284,7 @@ class UnitSums(NamedTuple):
                 rest = sums.sum() - out @ sums[top], weights.sum() - out @ weights[top]
                 without = rest[0] / rest[1]
             by_weight = float(np.einsum("n,n->", sums, d))
-        largest = np.array([np.abs(one).max(initial=0.0) for one in (sums, d, w - 1)])
+        largest = np.array([one.max(initial=-np.inf) for one in (np.abs(sums), np.abs(d), w, -w)])
         wins = int((d > 0).sum())
         losses = int((d < 0).sum())
         return cls(n, mean, two, three, wins, losses, by_weight, largest, _farthest(d), without)
@@ -320,7 +320,8 @@ class UnitSums(NamedTuple):
         `typical` is how many units of the typical weight they are.
         """
         n = self.n
-        weighted = self.largest[2] > 0  # a weight is not 1
+        most, least = self.largest[2:] * (1, -1)
+        weighted = (most, least) != (1, 1)
         without = self.without_top
         wins, losses = self.wins, self.losses
         row: Row = {
@@ -332,6 +333,7 @@ class UnitSums(NamedTuple):
             "far_side": 0.0,
             "evenness": np.nan,
             "typical": 0.0,
+            "heaviest": most if most > least * (1 + MEAN_ROUNDING) else np.nan,
         }
         # The cubes of values above 1e102 are no numbers, and the skewness needs them.
         if n < 2 or self.largest[:2].max() >= HUGE or not np.isfinite(self.three).all():

@@ -235,7 +235,7 @@ def _quantile_row(row: Row, ready: Ready, arms: Sequence[QuantileArm], settings:
     if planned is not None:
         p = always_valid_p(z, n, planned, settings.confidence, settings.alternative)
         df = np.nan
-    row = with_denominators(but(row, **of_units(ready.units, "t")), ready)
+    row = with_denominators(but(row, **of_units(ready, "t")), ready)
     old, new = (one.quantile for one in arms)
     found = but(
         row,

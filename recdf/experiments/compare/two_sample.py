@@ -9,6 +9,7 @@ what the estimates tell, or `without_estimate` why there are none."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -79,6 +80,7 @@ def first_row(ready: Ready, settings: Settings) -> Row:
         "strata": (0.0,) * 4,
         "detail": "",
         "unbalanced": "",
+        "holds_for": "",
         "n_covariate_missing": ready.n_covariate_missing,
         "remarks": "",
     }
@@ -96,7 +98,7 @@ def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
 
 
 def compare_pair(
-    row: Row, found: MeanEffect, settings: Settings, of_units: Mapping[str, float]
+    row: Row, found: MeanEffect, settings: Settings, of_units: Mapping[str, Any]
 ) -> tuple[Row, bool]:
     """Return the row with its estimates and its test; False where no test can be made.
 

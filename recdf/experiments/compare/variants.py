@@ -427,8 +427,9 @@ def compare_variants(
         the arms have the same mean of the covariates and weights; the smallest, times the number of
         these tests in the table), `covariate_could_hide` (effect of a shift of the covariates that
         this test finds in 8 of 10 cases), `unbalanced` (columns that differ), `detail` (what
-        "surplus" or "parts_unclear" found), `better` ("larger", "smaller", or "" for a metric
-        without direction).
+        "surplus" or "parts_unclear" found), `holds_for` (up to what weight users or clusters of
+        unequal weight were seen; heavier ones could turn the verdict), `better` ("larger",
+        "smaller", or "" for a metric without direction).
 
         docs/experiments_warnings.md says what every remark means. Verdict, first rule that holds:
         "invalid: sample ratio" · "check: ..." for a remark with which the effect should not be read

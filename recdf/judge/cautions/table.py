@@ -130,6 +130,7 @@ def _short_lists(short_baseline: pd.Series, short_model: pd.Series, effect: pd.S
 
 _EXPERIMENT = "variants trend segments ratio"
 _OF_MEANS = ("better", "worse", "higher", "lower")
+_OF_WEIGHTED_MEANS = (*_OF_MEANS, "equivalent", "both", "human_alone")
 _ALL = (
     Caution(
         "sample_ratio",
@@ -486,6 +487,13 @@ _ALL = (
         adds=", unless {unseen:1} in {n_users:,} users differ by {turning_value:+3} or more",
         warns=False,
         fires=lambda turning_value, unseen, n_users: turning_value.notna(),
+    ),
+    Caution(
+        "heavier_unseen",
+        "users have unequal weights, and heavier ones than those seen could turn what is said",
+        adds=", for {holds_for}",
+        warns=False,
+        fires=lambda holds_for, effect: (holds_for != "") & effect.isin(_OF_WEIGHTED_MEANS),
     ),
     Caution(
         "guardrail_unbounded",
