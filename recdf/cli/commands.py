@@ -32,7 +32,7 @@ from pandas import DataFrame
 from ..inputs.options import Names
 from ..judge.cautions.table import UNLIKE
 from ..judge.comparisons import Comparison, default_columns
-from ..judge.verdict import VERDICT_COLUMNS, warnings_of
+from ..judge.verdict import VERDICT_COLUMNS, effect_of_both, warnings_of
 from ..publishing import (
     RUN,
     WINDOWS,
@@ -201,7 +201,7 @@ def failing_verdicts(*tables: DataFrame, decided: bool = False) -> Iterator[tupl
     """
     fails = {
         "invalid": lambda row: row["withheld"] in UNLIKE,
-        "worse": lambda row: row["effect"] == "worse" and not decided,
+        "worse": lambda row: "worse" in (row["effect"], effect_of_both(row)) and not decided,
         "drift": lambda row: (
             row["effect"] in ("drifted", "drifts", "far_off", "missing", "too_old")
         ),

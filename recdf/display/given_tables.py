@@ -38,7 +38,7 @@ from ..experiments.compare.compare_models import compare_models
 from ..experiments.samples import bounds_of, bounds_of_result, declared_bounds, seen_bounds
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Columns, as_columns
-from ..judge.comparability import spec_of_each
+from ..judge.comparability import spec_of_numbered
 from ..judge.comparisons import confidence_of
 from ..judge.per_user_columns import Floats, frame_of, split, unit_of
 from ..judge.users import repeated_unit
@@ -505,8 +505,7 @@ def compare(
     names = [*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred", *as_columns(weight)]
     frame = numbered_lists(result, names, within)
     # The comparison reads there whether two models were measured alike.
-    specs = enumerate(spec_of_each(spec, models))
-    frame.attrs = {"recdf": {"joined": {str(code): one for code, one in specs}}}
+    frame.attrs = {"recdf": spec_of_numbered(spec, models)}
     options |= {"user_col": LIST, "model_col": MODEL, "weight_col": weight}
     options |= {"unit_col": UNIT} if "unit_col" in spec else {}
     return compare_numbered(frame, result, models, columns, [*within], **options)

@@ -14,7 +14,7 @@ from ..evaluation.result import Evaluation, Result
 from ..evaluation.shown import NO_INTERVAL
 from ..experiments.compare.paired import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
-from ..judge.cautions.table import CAUTIONS
+from ..judge.cautions.table import CAUTIONS, OTHERWISE
 from ..judge.choices import Columns, Correction, Positive, checks_names
 from ..judge.comparisons import confidence_of
 from ..judge.verdict import codes_of, sign_of, warning_sentences
@@ -251,6 +251,9 @@ def board_of(
 ) -> Leaderboard:
     """Return the leaderboard of some values, with the marks of comparisons and the notes that
     follow from both."""
+    if len(tests):  # of models that were not measured alike, none is the best
+        unlike = tests["metric"][tests["withheld"].isin(OTHERWISE)].map(str)
+        frame["place"] = frame["place"].mask(frame["metric"].isin(unlike))
     frame["marks"] = marks(frame, baseline, tests)
     said = (*notes(result, frame, baseline, tests), *cautions(result, tests))
     if SEEDS in result.spec:
@@ -337,8 +340,8 @@ def notes(
         "Arrows say whether higher or lower values are better.": directed.any(),
         "The best value of a metric is bold (in plain text: a star), the second best is underlined "
         "(in Markdown: italic).": placed.any(),
-        f"Models have values of {', '.join(apart)} for different lists, so that none is marked as "
-        "best.": len(apart) and frame["model"].nunique() > 1,
+        f"Models have values of {', '.join(apart)} for different lists or by different rules, so "
+        "that none is marked as best.": len(apart) and frame["model"].nunique() > 1,
         f"{mark} ({how}).": how,
     }
     return [text for text, there in said.items() if there]

@@ -29,7 +29,7 @@ from ..evaluation.value_moments import (
 from ..experiments.compare.by_segment import known_segments, segment_columns, segments_of_lists
 from ..experiments.compare.pairs_of_models import ChangedRows
 from ..judge.choices import Columns, as_columns
-from ..judge.comparability import spec_of_each
+from ..judge.comparability import spec_of_numbered
 from ..judge.per_user_columns import Mask, key_codes, split, unit_of
 from ..judge.users import repeated_unit
 from ..tables.cells import form_of, number
@@ -247,8 +247,7 @@ class RowsInBuckets:
         self.rows = ChangedRows(given, label, reads, dict.fromkeys((MODEL, GROUP), "int64"))
         self.per_list = [name for name in spec["metrics"] if name in given.empty_rows]
         self.rows.by_values = pd.DataFrame({MODEL: range(len(self.models))})
-        specs = spec_of_each(spec, self.models)
-        self.rows.spec = {"joined": {str(code): one for code, one in enumerate(specs)}}
+        self.rows.spec = spec_of_numbered(spec, self.models)
         summary = given.summary
         if self.units != key and self.per_list:
             spec["unit_col"] = self.units

@@ -107,3 +107,16 @@ def spec_of_each(given: AnySpec, names: Sequence[Any]) -> list[AnySpec]:
     joined."""
     joined = given.get("joined", {})
     return [joined.get(str(name), given) for name in names]
+
+
+def spec_of_numbered(given: AnySpec, names: Sequence[Any]) -> AnySpec:
+    """Return the record of a result in which numbers stand for the models: what each was evaluated
+    with, and its name."""
+    joined = {str(code): one for code, one in enumerate(spec_of_each(given, names))}
+    return {"joined": joined, "names": dict(enumerate(names))}
+
+
+def names_of(given: AnySpec, models: Sequence[Any]) -> list[Any]:
+    """Return the names of models, for which numbers may stand."""
+    names = given.get("names", {})
+    return [names.get(model, model) for model in models]

@@ -103,8 +103,8 @@ def sentence(
     remarks: Iterable[str] = (),
     row: AnyRow | None = None,
 ) -> str:
-    """Return the verdict of a row in words: why it is withheld, else the effect and what is added
-    to it."""
+    """Return the verdict of a row in words: why it is withheld, else the effect, which may stand
+    in words of its own, and what is added to it."""
     row = row or {}
     effect_both = row.get("effect_both")
     clustered = str(row.get("method")).endswith("+cluster")
@@ -123,7 +123,7 @@ def sentence(
     if withheld:
         return said(CAUTIONS[withheld].words, f"check: {CAUTIONS[withheld].topic}")
     added = [CAUTIONS[code] for code in remarks if CAUTIONS[code].adds]
-    return EFFECTS[kind][effect] + "".join(
+    return EFFECTS[kind].get(effect, effect) + "".join(
         said(one.adds, f" ({one.code.replace('_', ' ')})") for one in added
     )
 
@@ -187,8 +187,15 @@ def sign_of(row: AnyRow) -> Sign:
 def says_worse(row: AnyRow) -> bool:
     """Whether the verdict of a row says worse in any form, such as "worse, but better where both
     have lists"."""
-    both = "missing_lists" in codes_of(row.get("remarks")) and row.get("effect_both") == "worse"
+    both = effect_of_both(row) == "worse"
     return both or SIGN_OF_EFFECT.get(row.get("effect", "")) == "worse"
+
+
+def effect_of_both(row: AnyRow) -> Any:
+    """Return the effect that a verdict names beside another one: that where both models have
+    lists."""
+    named = "missing_lists" in codes_of(row.get("remarks")) and not is_withheld(row)
+    return named and row.get("effect_both")
 
 
 def hides_harm(row: AnyRow, better: str | None) -> bool:
@@ -271,11 +278,15 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
 
 
 def warning_sentences(table: pd.DataFrame) -> list[str]:
-    """Say what every warning of a comparison means, and how many of its rows carry it."""
+    """Say what every warning of a comparison means, and how many of its rows carry it; then what is
+    added to verdicts that stand."""
     n_of = Counter(code for text in table["remarks"] for code in warnings_of(text))
+    standing = table["remarks"][table["withheld"] == ""]
+    n_of += Counter(one for text in standing for one in codes_of(text) if not CAUTIONS[one].warns)
     of_all = "The comparison" if len(table) == 1 else "{} of " + f"{len(table)} comparisons"
     return [
-        f"{of_all.format(n)} {'carries' if n == 1 else 'carry'} the warning "
-        f"“{code.replace('_', ' ')}”: {CAUTIONS[code].sentence}."
+        f"{of_all.format(n)} {'carries' if n == 1 else 'carry'} the "
+        f"{'warning' if CAUTIONS[code].warns else 'remark'} “{code.replace('_', ' ')}”: "
+        f"{CAUTIONS[code].sentence}."
         for code, n in n_of.items()
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 from display.plot_tables import effects, many_models
@@ -373,3 +374,27 @@ def test_colours_and_marks_of_a_gate_follow_its_verdicts(shop):
         assert [line.get_marker() for line in marks] == [
             {"better": "^", "worse": "v", "open": "o"}[sign]
         ]
+
+
+def test_a_pair_whose_verdict_is_withheld_has_no_shade_of_better_or_worse():
+    """`c` gains .02 to .04 in each of 60 lists, which two lists that lose all would turn; `b` gains
+    .3."""
+    user = np.arange(60)
+    gains = {"a": 0.0, "b": 0.3 + 0.05 * (user % 3), "c": 0.02 + 0.02 * (user % 2)}
+    frames = {
+        name: pd.DataFrame({"user_id": user, "ndcg@10": 0.3 + gain}) for name, gain in gains.items()
+    }
+    table = rd.compare_models(frames, "ndcg@10", details=True)
+    held = table.loc[table["withheld"] != "", ["baseline", "model"]]
+    assert [{*pair} for pair in held.to_numpy()] == [{"a", "c"}]
+    ax = rd.plot.pairs(table)
+    order = [text.get_text().split()[-1] for text in ax.get_yticklabels()]
+    assert sorted(order) == ["a", "b", "c"]
+    for box in ax.patches:
+        row, column = (order[round(one + 0.5)] for one in box.get_xy()[::-1])
+        red, _, blue, _ = box.get_facecolor()
+        # Blue for the better one, orange for the worse one, and the same of both where none is.
+        side = 0 if {row, column} == {"a", "c"} else 1 if row == "b" else -1
+        assert np.sign(round(blue - red, 2)) == side
+    (said,) = [text.get_text() for text in ax.texts if text.get_gid() == "caption"]
+    assert "white: withheld" in " ".join(said.split())

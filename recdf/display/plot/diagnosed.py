@@ -378,7 +378,7 @@ def history(history: History, metric: str | None = None, *, ax: Axes | None = No
     changes = history.changes(wanted)
     rows = history.summary[history.summary["column"] == wanted]
     keys = [name for name in columns_before(changes, "column") if rows[name].nunique() > 1]
-    begun = changes[changes["changed"].notna() & ~changes["effect"].isin(["", "none"])]
+    begun = changes[changes["changed"].notna() & ~changes["effect"].isin(["", "none", "drifts"])]
     own, at = (labels(one, keys) if keys else [wanted] * len(one) for one in (rows, begun))
     data = picked(rows, ["date", "value", "ci_low", "ci_high"])
     data.insert(0, "model", own)

@@ -13,7 +13,7 @@ import pandas as pd
 from ...errors import OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.choices import as_columns
-from ...judge.verdict import VERDICT_COLUMNS, sign_of, turned
+from ...judge.verdict import VERDICT_COLUMNS, is_withheld, sign_of, turned
 from ...tables.cells import amount, columns_before, form_of, number, short_names
 from ..given_tables import (
     JOINED_BY,
@@ -154,8 +154,9 @@ def pairs(
     Notes
     -----
     Models stand from the best to the worst, by the number of pairs they win. A star is a difference
-    that holds after the correction of the comparison; its shade says in whose favour. Axes without
-    room for all models show the first ones, and the caption says so.
+    that holds after the correction of the comparison; its shade says in whose favour. A pair whose
+    verdict is withheld has no shade. Axes without room for all models show the first ones, and the
+    caption says so.
 
     Data
     ----
@@ -207,7 +208,7 @@ def pairs(
     shown = order[: frame.rows_that_fit]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
     cells = cells.assign(x=cells["other"].map(shown.index), y=cells["model"].map(shown.index))
-    good = good[cells.index].fillna(0)
+    good = good.mask(np.array([*map(is_withheld, records)] * 2))[cells.index].fillna(0)
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("pairs", SHADES)
@@ -224,7 +225,7 @@ def pairs(
     left = f"; the first {len(shown)} of {amount(len(order), 'model')}"
     caption = (
         f"{count_text(data['n'], 'user')}; * holds, p-values {adjustment(comparison).words}; blue: "
-        f"the row is better, orange: worse{left * (len(shown) < len(order))}"
+        f"the row is better, orange: worse, white: withheld{left * (len(shown) < len(order))}"
     )
     yield frame.finish(f"{what}: row − column", "the same models", "", caption)
 

@@ -26,6 +26,7 @@ from ...judge.verdict import (
     hides_harm,
     is_withheld,
     says_worse,
+    sentence,
     sign_of,
     turned,
     warning_sentences,
@@ -160,7 +161,8 @@ def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Cas
         action = "Do not act on the mean: find out why lists are missing."
     elif kind != "open":
         word = kind
-        which = f"{new} is {kind} than {than}."
+        said = f"{new} is {kind} than {than}"
+        which = f"{sentence('models', said, '', codes_of(row['remarks']), row)}."
         action = ship if kind == "better" else f"Do not ship {new}."
     return Case(Badge(kind, word), [which], action, not held, row=row)
 
@@ -270,13 +272,10 @@ def _baseline_stays(subject: Subject) -> tuple[Case, int]:
     shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
     doubted = [row for row in rows if look_of(row) == "warning"]
     all_worse = not shown and len(rows) == len(found)
-    which = f"No model is {'' if all_worse else 'shown to be '}better than the baseline {keep}, "
+    none = f"No model is {'' if all_worse else 'shown to be '}better"
     case = Case(Badge("open", "keep the baseline"), [], f"Keep {keep}.", True, row=first)
-    said = [f"{which}which {_best_mean(subject)} of {metric}."]
-    if all_worse:
-        each = "Each of the others" if len(rows) > 1 else subject.name(others[0])
-        said.append(f"{each} is shown to be worse.")
-    elif doubted:  # what is better where both have lists comes first
+    said = [f"{none} than the baseline {keep}, which {_best_mean(subject)} of {metric}."]
+    if doubted:  # what is better where both have lists comes first
         row = min(doubted, key=lambda row: (is_withheld(row), row.get("effect_both") != "better"))
         case = case_of_row(row, subject.name(row["model"]), f"{keep} on {metric}", "", "")
         said += case.which
@@ -384,13 +383,10 @@ def one_sided(rows: pd.DataFrame) -> list[str]:
 def could_show(row: TableRow) -> list[str]:
     """Say which difference so many lists or users show in 8 of 10 cases."""
     least = least_shown(row)
-    low = row["ci_low"]
-    high = row["ci_high"]
-    if math.isnan(least):
+    if is_withheld(row) or not least > 0:
         return []
-    if sign := "+" * is_one_sided(low, high):
-        least = -least if low == -math.inf else least
-    found = estimated(least, sign=sign)
+    sign = "+" * is_one_sided(low := row["ci_low"], row["ci_high"])
+    found = estimated(-least if sign and low == -math.inf else least, sign=sign)
     return [f"With so much data, a difference of {found} would be shown in 8 of 10 cases."]
 
 

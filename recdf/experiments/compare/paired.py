@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
-from ...judge.cautions.table import skewness_makes
+from ...judge.cautions.table import FIRING, NOT_ALIKE, skewness_makes
 from ...judge.choices import TESTS, AnyRow, AnySpec, Directions, Row
 from ...judge.comparability import Fact, facts_of
 from ...judge.comparisons import MODEL_RESULT_COLUMNS
@@ -195,7 +195,13 @@ def judge_both(table: pd.DataFrame, better: Directions) -> None:
     by = turned_by(both, n * typical / np.maximum(users, 1), -reach, reach, 0.0)
     table["turned_by_both"] = np.where(shown & ~table["powered"], by, np.nan)
     turned = lacking & ~few & (table["turned_by_both"] < table["unseen"])
-    withheld = np.select([few, turned], ["few_lists", "unseen_units"], "")
+    fires, needs = FIRING["short_lists"]
+    own = {"remarks": table["remarks"], "effect": pd.Series(effects, table.index)}
+    remark(own, fires(*(own.get(name, table.get(name)) for name in needs)), "short_lists")
+    # Lists of models that were not measured alike do not compare where both have them, either.
+    unlike = [next((c for c in codes_of(text) if c in NOT_ALIKE), "") for text in own["remarks"]]
+    found = [lacking & (np.array(unlike) != ""), few, turned]
+    withheld = np.select(found, [unlike, "few_lists", "unseen_units"], "")
     table["effect_both"] = pd.Series(np.where(lacking & (withheld == ""), effects, ""), dtype=str)
     table["withheld_both"] = pd.Series(withheld, dtype=str)
 
@@ -225,7 +231,7 @@ def sentence_of_both(row: AnyRow) -> str:
     form = form_of(*means, half=(around[2] - around[1]) / 2)
     of_both = f"{' against '.join(number(mean, form) for mean in means)}: {estimated(*around, '+')}"
     turned = {"turned_by": row["turned_by_both"], "turned_to": "lose or gain"}
-    said = sentence("models", row["effect_both"], row["withheld_both"], row=turned)
+    said = sentence("models", row["effect_both"], row["withheld_both"], row={**row, **turned})
     return f"{text}. Where both have lists, {row['metric']} is {of_both}, {said}."
 
 

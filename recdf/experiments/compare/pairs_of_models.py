@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...judge.choices import TESTS, PairMissing, Row, TwoPlaces, as_columns
-from ...judge.comparability import lists_shorter_than, other_truth, spec_of_each
+from ...judge.comparability import lists_shorter_than, names_of, other_truth, spec_of_each
 from ...judge.comparisons import NUMBERS_OF_BOTH
 from ...judge.per_user_columns import (
     Floats,
@@ -246,7 +246,7 @@ def pairs_in_memory(
         for name in ("n_true", "n_pred")
     )
     unlike = comparing(
-        runs.models,
+        names_of(specs[0], runs.models),
         specs if len(specs) == len(runs.models) else spec_of_each(specs[0], runs.models),
         lambda pair, whole: other_truth(n_true[pair], whole),
         lambda pair, k: lists_shorter_than(n_pred[pair], k),
@@ -479,7 +479,7 @@ class PairsInBuckets:
     ) -> list[Row]:
         """One row of numbers per metric and pair of one segment."""
         unlike = comparing(
-            self.models,
+            names_of(self.result.spec, self.models),
             spec_of_each(self.result.spec, self.models),
             lambda pair, whole: np.sum([one.truth[*pair, whole] for one in parts], axis=0),
             lambda pair, k: np.sum([one.short[*pair, k] for one in parts], axis=0),

@@ -33,7 +33,7 @@ from ...judge.verdict import (
 from ...stats.many_tests import adjust
 from ...tables.cells import amount, columns_before, estimated, is_one_sided, p_value
 from ..samples import subset
-from .guardrails import HARMED, SAFE, WITHIN, judge_guardrail, turned_by_unseen
+from .guardrails import HARMED, NOT_SAFE, SAFE, WITHIN, judge_guardrail, turned_by_unseen
 
 # ------------------------------------------------------------------------------------------
 # A plan that was written before an experiment, and what was done otherwise.
@@ -315,14 +315,17 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
             "verdict": "",
             "note": "",
         }
-        beside: list[str] = []
         if budget is not None:
             found |= judge_guardrail(row, budget)
-            beside = turned_by_unseen(found, row, budget)
+            turned_by_unseen(found, row, budget)
         elif row["effect"] == "better" and p_of_row > 1 - row["confidence"]:
             note = f"better alone, not among all success metrics: p {p_value(p_of_row)}"
             found |= {"effect": "none", "note": note}
-        found["verdict"] = sentence("role", found["effect"], found["withheld"], beside, row)
+        # What the table adds to a verdict stands beside all that is shown of the metric.
+        beside = [] if found["effect"] == NOT_SAFE else codes_of(found["remarks"])
+        found["verdict"] = row["verdict"]
+        if (found["effect"], found["withheld"]) != (row["effect"], row["withheld"]):
+            found["verdict"] = sentence("role", found["effect"], found["withheld"], beside, row)
         rows.append(found)
     return pd.DataFrame(rows)
 
@@ -503,7 +506,8 @@ def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:
             rest = f", margin {row['margin']}" if row["margin"] else ""
             rest += f", p {p_value(row['p_adj'])}" if pd.notna(row["p_adj"]) else ""
             rest += f", {row['note']}" if row["note"] else ""
-            said.append(f"{row['metric']}: {row['verdict']} ({change_text(row)}{rest})")
+            verdict = row["verdict"].replace(CAUTIONS["ratio_not_checked"].adds, "")  # said once
+            said.append(f"{row['metric']}: {verdict} ({change_text(row)}{rest})")
     said = [CAUTIONS[code].words for code in invalid] or said
     remarks = [*invalid]
     if has(judged["remarks"], "ratio_not_checked").any():

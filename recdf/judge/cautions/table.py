@@ -116,7 +116,7 @@ def _missing_lists(
     effect: pd.Series, effect_both: pd.Series, withheld_both: pd.Series
 ) -> pd.Series:
     """A model lacks lists, and the effect is another one where both models have lists."""
-    known = (effect_both != "") | (withheld_both != "")
+    known = (effect_both != "") | ~withheld_both.isin(["", *NOT_ALIKE])
     return known & ~effect.isin(["ranks_higher", "ranks_lower"]) & (effect_both != effect)
 
 
@@ -529,6 +529,9 @@ FIRING = {
     if one.fires
 }
 RANK = {code: rank for rank, code in enumerate(CAUTIONS)}
+# Two models were not measured alike: in another way, or one of them with shorter lists.
+NOT_ALIKE = [code for code, one in CAUTIONS.items() if one.words == "check: {unlike}"]
+OTHERWISE = [code for code in NOT_ALIKE if code != "short_lists"]
 # The variants are not alike, or were not assigned alike: an experiment with one of them is invalid.
 UNLIKE = (
     "sample_ratio",
