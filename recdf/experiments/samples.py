@@ -56,7 +56,7 @@ from ..judge.users import ArmRows, ExperimentRows
 from ..metrics.strings import direction_of
 from ..stats.arms import HUGE, Sample
 from ..stats.resampling import Split, splits_p
-from ..stats.shares import equal_shares_test
+from ..stats.shares import equal_shares_test, is_binary
 
 # ------------------------------------------------------------------------------------------
 # Options of one comparison of models or of variants: checked once, and handed on as one record.
@@ -171,11 +171,8 @@ def declared_bounds(bounds: Any, metrics: Collection[str]) -> dict[str, MetricBo
 
 def defined_bounds(definition: str) -> MetricBounds | None:
     """Return the bounds of the metric of a definition or of a column's name, if it has both."""
-    known = direction_of(definition)
-    if known is None or None in known.bounds:
-        return None
-    low, high = known.bounds
-    return float(low or 0), float(high or 0)
+    found = MetricKind(mean=definition).bounds(np.empty(0))
+    return None if np.isnan(found).any() else found
 
 
 def seen_bounds(*values: Floats) -> MetricBounds:
@@ -241,16 +238,39 @@ def of_difference(bounds: MetricBounds) -> MetricBounds:
 
 
 class MetricKind(NamedTuple):
-    """What the columns of a metric tell: the two of a `ratio`, and the `bounds` of a mean whose
-    definition is known."""
+    """What the columns of a metric tell: the two of a `ratio`, or the column whose `mean` it is. Of
+    a plain mean also the smallest and the largest value that was seen (NaN if not known), and
+    whether it is a `share`: all values are 0 or 1."""
 
     ratio: tuple[str, str] | None = None
-    bounds: MetricBounds | None = None
+    mean: str = ""
+    seen: MetricBounds = (np.nan, np.nan)
+    share: bool = False
 
     @classmethod
-    def of(cls, columns: MetricColumns) -> MetricKind:
+    def of(
+        cls, columns: MetricColumns, seen: MetricBounds = (np.nan, np.nan), share: bool = False
+    ) -> MetricKind:
         num, den = columns
-        return cls(None if den is None else (num, den), defined_bounds(mean_of(columns)))
+        return cls(None, num, seen, share) if den is None else cls((num, den), mean_of(columns))
+
+    def of_values(self, values: Floats) -> MetricKind:
+        """The same of a plain mean of these values; null is what is not known."""
+        low, high = seen_bounds(values)
+        share = low >= 0 and high <= 1 and is_binary(values[~np.isnan(values)])
+        return self._replace(seen=(low, high), share=share)
+
+    def bounds(self, means: Floats) -> MetricBounds:
+        """Return the bounds of the metric, which has these means; NaN where nothing tells one.
+
+        Bounds are those of the definition, and 0 and 1 of zeros and ones. A column of another kind
+        may have the name of a metric: a value or mean outside says that they are not its bounds.
+        """
+        known = direction_of(self.mean)
+        found = (0.0, 1.0) if self.share else known.bounds if known else (None, None)
+        low, high = (np.nan if one is None else one for one in found)
+        there = np.append(np.round(means, 12), self.seen)  # a mean of ones may be rounded up
+        return (np.nan, np.nan) if ((there < low) | (there > high)).any() else (low, high)
 
 
 UNKNOWN_KIND = MetricKind()
@@ -272,11 +292,6 @@ class MetricRows:
     null: Mask | None = None
     cap: float = np.nan
     kind: MetricKind = UNKNOWN_KIND
-
-    @property
-    def known(self) -> Floats:
-        """The numerators of the rows that have a value."""
-        return self.sample.num if self.defined is None else self.sample.num[self.defined]
 
     def kept(self, rows: Codes) -> Codes:
         """The rows that count."""
@@ -392,13 +407,14 @@ def read_metrics(
         if name in caps and not dropped.all():
             limit = float(np.quantile(numbers[~dropped], caps[name]))
             numbers = np.minimum(numbers, limit)
+        kind = MetricKind.of((num, den))
+        kind = kind.of_values(numbers) if den is None else kind
         sample = Sample(numbers, denominator)
         if weight is not None:
             sample = weighted(sample, weight, name)
             xs = {of: weighted(x, weight, of) for of, x in xs.items()}
         defined = ~dropped if dropped.any() else None
         nulls = null if null.any() else None
-        kind = MetricKind.of((num, den))
         metrics.append(MetricRows(name, sample, xs, defined, nulls, limit, kind))
     return metrics
 

@@ -71,6 +71,8 @@ VARIANT_RESULT_COLUMNS = [
     "p_denominator",
     "diff_without_top",
     "design_effect",
+    "metric_low",
+    "metric_high",
     "turned_by",
     "turned_to",
     "unseen",

@@ -216,38 +216,32 @@ def with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gues
 
 
 def _with_turned(row: Row, ready: Ready, found: MeanEffect, settings: Settings) -> Row:
-    """The row with how many more units at a bound of the metric turn the effect.
+    """The row with the bounds of the metric, and how many more units at one turn the effect.
 
     In strata one unit moves it most in a thin cell: W_h·gap/n_ah, with the gap to the bound that
     hurts. Shares have a test of their own for that.
     """
-    if found.score is not None or (moved := moved_by_bounds(found.units, ready.kind)) is None:
+    low, high, moved = moved_by_bounds(found.units, ready.kind)
+    row = but(row, metric_low=low, metric_high=high)
+    if found.score is not None:
         return row
     # For an effect below and above 0, units of the control and of the treatment at the bound that
     # hurts; a true effect may have any sign that is tested.
-    sides = [(moved[up][0].max(), moved[1 - up][1].max()) for up in (0, 1)]
+    sides = np.column_stack([moved[:, 0], moved[::-1, 1]])
     tested = {"less": sides[:1], "greater": sides[1:]}.get(settings.alternative, sides)
     up = row["diff"] > 0
-    control, treatment = sides[int(up)]
-    most = max(control, treatment)
-    by = abs(row["diff"]) / most if most > 0 else np.inf
-    down = (treatment > control) == up
-    return but(row, turned_by=by, turned_down=down, most_moved=np.max(tested))
+    own = sides[int(up)]
+    by = abs(row["diff"]) / own.max() if own.any() else np.inf  # null without a bound
+    down = (own[1] > own[0]) == up
+    return but(row, turned_by=by, turned_down=down, most_moved=tested.max())
 
 
-def moved_by_bounds(units: Units, kind: MetricKind) -> tuple[Floats, Floats] | None:
-    """How far a unit at the lower, and one at the upper bound of the metric moves the mean of its
-    arm (2, strata); None where nothing tells the bounds."""
-    if kind.bounds is None:
-        return None
-    low, high = kind.bounds
+def moved_by_bounds(units: Units, kind: MetricKind) -> tuple[float, float, Floats]:
+    """The bounds of the metric, and how far a unit at the lower, and one at the upper moves the
+    mean of its arm at most (2, 2); null is what nothing tells."""
     mean = quantity(units.record.mean, units.metric).value[units.cells]
-    seen = [mean.min(), mean.max()]  # moments may tell no range
-    if units.metric.den is None:
-        seen += [one[units.metric.num] for one in units.span]
-    if np.nanmin(seen) < low or np.nanmax(seen) > high:
-        return None  # a column of another kind has the name of the metric
-    return units.moved_by_one * (mean - low), units.moved_by_one * (high - mean)
+    low, high = kind.bounds(mean)
+    return low, high, (units.moved_by_one * np.array([mean - low, high - mean])).max(axis=2)
 
 
 def _with_parts(

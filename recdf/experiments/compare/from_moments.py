@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any, Never
 
@@ -60,7 +61,7 @@ from ..samples import (
 from .arms_of_users import with_repeats
 from .moment_table import CELL_NUMBERS, MomentTable, label_columns, names_of_metrics, read_moments
 from .summed_users import ArmsInCells, Specs
-from .two_sample import measured_means, no_share
+from .two_sample import measured_means
 from .variants import compare_users, compare_variants
 
 # What to do instead where a function has moments and needs the users.
@@ -352,7 +353,18 @@ class MomentArms(ArmsInCells):
             dropped = both(int, dropped)
             whole = np.array([units.n, dropped]).sum(axis=0)[:, None]
             remarks = ("unequal_missing",) * differ(np.array(n_null)[:, None], whole, False)
-        return Ready(name, units, dropped, remarks, MetricKind.of(own))
+        return Ready(name, units, dropped, remarks, self.told[metric])
+
+    @cached_property
+    def told(self) -> list[MetricKind]:
+        """What the columns of each metric tell."""
+        _, mean, var, _, low, high, *_ = self.table.numbers.values()
+        with undefined_is_nan():
+            like = np.isclose(var, mean * (1 - mean), rtol=_ROUNDING, atol=1e-15, equal_nan=True)
+        share = np.logical_and.reduce(like & ~(low < 0) & ~(high > 1)).tolist()
+        seen = zip(np.fmin.reduce(low).tolist(), np.fmax.reduce(high).tolist(), strict=True)
+        of = [*zip(seen, share, strict=True)]
+        return [MetricKind.of(one, *of[self.at[one[0]]]) for one in self.specs.values()]
 
     def sums_of(
         self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
@@ -527,7 +539,6 @@ def compare_variants_from_moments(
     names = dict.fromkeys(one for pair in used for one in pair if one is not None)
     table = read_moments(moments, variant_col, by, [*names])
     sums = MomentArms.of(table, specs, past, health)
-    _check_shares(sums, settings)
     return compare_users(
         sums, n_in_both(moments), control, expected, health, settings, better, "moments"
     )
@@ -554,19 +565,3 @@ def _refuse_options(given: AnySpec) -> None:
             raise OptionError(
                 f"⟦{name}=⟧ needs one row per user, and moments are sums over users; {GIVE_ROWS}"
             )
-
-
-def _check_shares(sums: MomentArms, settings: Settings) -> None:
-    """Refuse a proportion of a metric whose moments are not those of zeros and ones."""
-    for name, (num, den) in sums.specs.items():
-        if settings.tests[name] != "proportion":
-            continue
-        record = sums.table.record([sums.at[num]], sums.cells.ravel())
-        some = record.n > 0
-        mean, low, high = (one[some, 0] for one in (record.mean, record.lows, record.highs))
-        with undefined_is_nan():
-            var = record.central[some, 0, 0] / record.n[some]
-            share = np.isclose(var, mean * (1 - mean), rtol=_ROUNDING, atol=1e-15)
-            share &= ~(low < 0) & ~(high > 1)
-        if den is not None or not share.all():
-            raise no_share(name)

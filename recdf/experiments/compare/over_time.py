@@ -52,7 +52,6 @@ from ...stats.arms import (
     may_be_skewed,
     skewness_of_arms,
 )
-from ...stats.shares import is_binary
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, movable_strata, shares_change, users_in_both
@@ -141,8 +140,7 @@ class Trend:
         least, most = units.span
         if not units.has_denominators or max(most.max(), -least.min()) >= HUGE:
             return
-        binary = metric.sample.den is None and is_binary(units.columns[units.metric.num])
-        self.shares = self.shares and binary
+        self.shares = self.shares and metric.kind.share
         means, added = influence(units)
         size = units.record.n[units.cells]
         weight = 1 / (units.weights**2 / np.maximum(size, 1)).sum()
@@ -152,8 +150,7 @@ class Trend:
                 part[kept.rows] += factor * added
         self.effects += factors * (means[1] - means[0])
         self.weights[period] = weight
-        moved = moved_by_bounds(units, metric.kind)
-        self.moved[period] = np.nan if moved is None else np.max(moved)
+        self.moved[period] = moved_by_bounds(units, metric.kind)[2].max()
         self.largest = max(self.largest, *np.abs(means))
 
     def row(self, both_arms: ArmRows, confidence: float) -> Row:

@@ -28,7 +28,9 @@ _MOST_OF_SUMS = 5e4
 @dataclass(frozen=True)
 class ClusterSums:
     """Adds up the numbers, and counts the rows, for each combination of the keys and of what is
-    null: a bit for each number, and for each ratio with nothing to count, a null beside 0.
+    null: a bit for each number, and for each ratio with nothing to count, a null beside 0. Of
+    numerators without weights, `plain`, it also gives what single rows tell: the smallest value,
+    with the other sign, the largest, and whether any is neither 0 nor 1.
 
     A negative denominator counts as infinite, so that the sum shows it. The number of rows is NaN
     where an id may be unknown.
@@ -38,9 +40,10 @@ class ClusterSums:
     numbers: list[str]
     metrics: list[MetricColumns]
     ids: list[str]
+    plain: list[str]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
-        own = []
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, Floats] | None:
+        own, told = [], []
         for batch in batches:
             made = {name: batch.column(name) for name in self.keys}
             for name, one in made.items():
@@ -54,11 +57,15 @@ class ClusterSums:
             for den in {den for _, den in self.metrics if den}:
                 values[den] = np.where(values[den] < 0, np.inf, values[den])
             made |= {name: pa.array(one) for name, one in values.items()}
+            for y in floats_of(batch, self.plain)[0]:
+                low, high = (np.fmax.reduce(one, initial=np.nan) for one in (-y, y))
+                told.append((low, high, ((y != 0) & (y != 1) & ~np.isnan(y)).any()))
             ids = [batch.column(name) for name in self.ids]
             unknown = any(one.null_count or pa.types.is_floating(one.type) for one in ids)
             made[_ROWS] = pa.array(np.full(len(batch), np.nan if unknown else 1.0))
             own.append(self.of(pa.table(made)))
-        return self.of(pa.concat_tables(own)) if own else None
+        of_rows = np.reshape(told, (-1, len(self.plain), 3))
+        return (self.of(pa.concat_tables(own)), np.fmax.reduce(of_rows)) if own else None
 
     def of(self, rows: pa.Table) -> pa.Table:
         added = [*self.numbers, _ROWS]
@@ -105,11 +112,13 @@ def clusters_in_parts(
     made = {*numbers, _ROWS, _KIND} | {f"{name}_sum" for name in [*numbers, _ROWS]}
     if made & {*keys} or len(numbers) + len(own) > MOST_BITS:
         raise RowsNeeded
-    sums = ClusterSums(keys, numbers, [*own.values()], ids)
+    plain = list(dict.fromkeys(num for num, _ in specs.values()))
+    sums = ClusterSums(keys, numbers, [*own.values()], ids, plain)
     try:
         sums([parts.sample])  # what cannot be added up fails here, and not in an engine's worker
-        found = filter(None, parts.run(sums, list(dict.fromkeys([*keys, *numbers, *ids]))))
-        data = parts.typed(frame_of_table(sums.of(pa.concat_tables(found))), labels)
+        found = parts.run(sums, list(dict.fromkeys([*keys, *numbers, *ids, *plain])))
+        tables, of_rows = zip(*filter(None, found), strict=True)
+        data = parts.typed(frame_of_table(sums.of(pa.concat_tables(tables))), labels)
     except pa.ArrowException:  # such as keys that are lists
         raise RowsNeeded from None
     null = data[numbers].isna().to_numpy()
@@ -124,11 +133,14 @@ def clusters_in_parts(
 
     own = {name: counted(pair) for name, pair in own.items()}
     past = {name: [*map(counted, xs)] for name, xs in past.items()}
+    told = dict(zip(plain, np.fmax.reduce(of_rows).tolist(), strict=True))
     metrics = []
     for one, columns in zip(read_metrics(data, own, past, nan), specs.values(), strict=True):
         names = map(covariate_name, covariates.get(one.name, ()))
         xs = dict(zip(names, one.covariates.values(), strict=True))
-        metrics.append(replace(one, covariates=xs, kind=MetricKind.of(columns)))
+        low, high, odd = told[columns[0]]
+        kind = MetricKind.of(columns, (-low, high), not odd)
+        metrics.append(replace(one, covariates=xs, kind=kind))
     rows = data[_ROWS].to_numpy()
     weights = {} if weight is None else {weight: Sample(data[weight].to_numpy(), rows)}
     return data, metrics, weights, rows

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -347,7 +348,7 @@ class SummedArms(ArmsInCells):
         if weight is not None:
             parts, specs, covariates = weighed(parts, specs, covariates, weight)
         every = [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
-        summed = itertools.chain(beside, *every)
+        summed = itertools.chain(beside, *every, (num for num, _ in named.values()))
         columns = list(dict.fromkeys(name for name in summed if name is not None))
         at = {name: i for i, name in enumerate(columns)}
         forms = [
@@ -494,13 +495,24 @@ class SummedArms(ArmsInCells):
         over_all = self.n.sum(axis=0) if known else np.full(self.n.shape[1], np.nan)
         return np.vstack([self.n, over_all])
 
+    @cached_property
+    def told(self) -> list[MetricKind]:
+        """What the columns of each metric tell, without weights."""
+        found = []
+        for columns in self.named.values():
+            at = self.at[columns[0]]
+            known = self.users.record.cells(self.cells[..., self.kinds >> at & 1 == 0].ravel())
+            seen = known.low[at], known.high[at]
+            found.append(MetricKind.of(columns, seen, known.only_0_and_1(at)))
+        return found
+
     def ready(self, metric: int, cells: Codes, settings: Settings) -> Ready:
         name, (num, den) = [*self.specs.items()][metric]
         null = self.missing((num, den))
         empty = self.nothing_to_count(metric)
         of = self.in_cells(metric, cells)
-        share = settings.tests[name] == "proportion"
-        odd = share and (den is not None or not self.users.record.only_0_and_1(self.at[num]))
+        kind = self.told[metric]
+        odd = settings.tests[name] == "proportion" and not kind.share
         # The values of other arms tell nothing of those that may be 0 and 1 here.
         record = of.units.record
         assert isinstance(record, Aggregates)
@@ -517,7 +529,7 @@ class SummedArms(ArmsInCells):
             of.units,
             dropped,
             of.remarks + unequal,
-            MetricKind.of(self.named[name]),
+            kind,
             of.n_missing,
         )
 

@@ -40,14 +40,6 @@ def measured_means(specs: Mapping[str, MetricColumns]) -> dict[str, str]:
     return {name: mean_of(columns) for name, columns in specs.items()}
 
 
-def no_share(metric: str) -> DataError:
-    """Return the error for a metric that is to be compared as a share and is none."""
-    return DataError(
-        f'metric {metric!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares shares of '
-        "users, so give it a column such as hitrate@10"
-    )
-
-
 def but(row: Row, *remarks: str, **changes: Number | str) -> Row:
     """The row with other numbers and more remarks."""
     new = {
@@ -62,6 +54,11 @@ def first_row(ready: Ready, settings: Settings) -> Row:
     metric = ready.name
     units = ready.units
     n_dropped = ready.n_dropped
+    if settings.tests[metric] == "proportion" and not ready.kind.share:
+        raise DataError(
+            f'metric {metric!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares '
+            "shares of users, so give it a column such as hitrate@10"
+        )
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
     row = dict.fromkeys(VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], np.nan) | {
         "metric": metric,

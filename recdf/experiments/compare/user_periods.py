@@ -39,7 +39,7 @@ from ...stats.arms import Sample
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test
 from ..decide.balance import p_of_shares
 from ..join.roll_up import Times, comparable_times, read_exposure
-from ..samples import MetricKind, MetricRows
+from ..samples import MetricRows
 
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]
 UserValue = Literal["sum", "mean"]
@@ -363,11 +363,10 @@ class PeriodMetric(NamedTuple):
             return MetricRows(one.name, Sample(num, other), {}, kind=one.kind)
         n = n_rows if other is None else other
         null = (n == 0) & ((n_rows > 0) | (not self.absent))
-        mean = self.value == "mean"
-        sample = Sample(num / np.maximum(n, 1) if mean else num)
+        values = num / np.maximum(n, 1) if self.value == "mean" else num
         defined, nulls = (~null, null) if null.any() else (None, None)
-        kind = MetricKind(bounds=one.kind.bounds if mean else None)
-        return MetricRows(one.name, sample, {}, defined, nulls, kind=kind)
+        kind = one.kind.of_values(values[~null])
+        return MetricRows(one.name, Sample(values), {}, defined, nulls, kind=kind)
 
 
 def each_period(

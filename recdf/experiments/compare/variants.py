@@ -53,7 +53,7 @@ from ...judge.verdict import add_verdicts, effects_of, remark
 from ...progress import Progress
 from ...stats.arms import Sample
 from ...stats.numbers import undefined_is_nan
-from ...stats.shares import is_binary, seen_errors
+from ...stats.shares import seen_errors
 from ...stats.student import beyond
 from ...stats.turned import missing_by_chance
 from ..decide.adjust_pvalues import NewIntervals, directions, read_together
@@ -82,7 +82,7 @@ from ..samples import Settings, covariate_specs, read_metrics, subset, which_tes
 from .arms_of_users import UsersInRows
 from .summed_clusters import clusters_in_parts
 from .summed_users import ArmsInCells, Specs, SummedArms, rows_and_differences
-from .two_sample import POWER, but, measured_means, no_share
+from .two_sample import POWER, but, measured_means
 
 
 def columns_of_users(
@@ -419,8 +419,10 @@ def compare_variants(
         per cluster), `p_denominator` (Welch's p of their difference),
         `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
         the mean of all, 5 % of fewer than 200 units, counted as `df` + 2 where that is less),
-        `design_effect` (variance by units over that by rows, where rows repeat units), `turned_by`
-        (how many more users at a bound of the metric turn an effect), `turned_to`
+        `design_effect` (variance by units over that by rows, where rows repeat units),
+        `metric_low`, `metric_high` (bounds of the metric: those of recdf's definition, or 0 and 1
+        of zeros and ones; null where it has none, or a value in any row of `data` lies outside),
+        `turned_by` (how many more users at a bound of the metric turn an effect), `turned_to`
         ("lose", "gain"), `unseen` (as many may be missing by chance), `srm_p` (of the sample ratio
         of the users compared; the smallest where several tests are made), `seen_loss` (share of the
         treatment's users whose loss that test would have found in 8 of 10 cases), `balance_p` (that
@@ -538,11 +540,6 @@ def compare_variants(
             of_few = metrics, covariates, variant_col, named, health, few
             data = needed_frame(given, "data", columns_of_users(*of_few))
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
-    for metric in columns:
-        if settings.tests[metric.name] == "proportion" and not (
-            metric.sample.den is None and is_binary(metric.known)
-        ):
-            raise no_share(metric.name)
     numbers = [weight_col, *(name for pair in specs.values() for name in pair)]
     rows = read_experiment_rows(
         data, variant_col, by_cols, user_col, times.strata, clusters, numbers

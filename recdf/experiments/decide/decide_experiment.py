@@ -203,7 +203,8 @@ _MORE_NUMBERS = [
     "rel_diff",
     "rel_ci_low",
     "rel_ci_high",
-    "variance_reduction",
+    "metric_low",
+    "metric_high",
     "n_typical_control",
     "n_typical_treatment",
 ]
@@ -246,10 +247,9 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         (p_safe ≤ alpha, and the table shows a loss) · "safe" (p_safe ≤ alpha) · "not shown safe".
         It is also "not shown safe" where so few more units of an arm as may be missing by chance,
         ln(1/alpha) (3.0 at 95 %), would take its mean to the margin if they were at a bound of the
-        metric. Bounds are those of the metrics of recdf, and 0 and 1 of a column of zeros
-        and ones that is compared without weights and clusters. The verdict of another metric says
-        which values would do it. Quantiles are left as they are. Other metrics have the verdict of
-        the table.
+        metric, which the table has in `metric_low` and `metric_high`. If it has none there, the
+        verdict says which values would do it. Quantiles are left as they are. Other metrics have
+        the verdict of the table.
 
     Raises
     ------

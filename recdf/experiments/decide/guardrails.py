@@ -11,15 +11,10 @@ import numpy as np
 from ...inputs.constraints import Budget
 from ...judge.choices import Alternative, AnyRow, Row
 from ...judge.verdict import by_rank, codes_of, sentence, warnings_of
-from ...metrics.strings import direction_of
 from ...stats.arms import Arm, effect, fieller
-from ...stats.numbers import TwoNumbers
 from ...stats.student import t_quantile
 from ...stats.turned import missing_by_chance, turned_by, turning_value
 
-# Values within the bounds of a metric cannot have a larger variance than values at the bounds. A
-# variance this many times as large, which no adjustment makes, shows a column of another kind.
-FAR_SPREAD = 1.2
 _TURNED = "unseen_units"
 _SIDES = ("control", "treatment")
 SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
@@ -61,8 +56,8 @@ def judge_guardrail(row: AnyRow, budget: Budget) -> Row:
     ends = sign * (low - allowed), sign * (high - allowed)
     safe = min(ends) > 0 if math.isnan(p_safe) else p_safe <= alpha
     harmed = max(ends) < 0 if math.isnan(p_harmed) else p_harmed <= alpha
-    # Where bounds are known, `turned_by_unseen` asks about the margin; the caution asked about 0.
-    turned = row["withheld"] == _TURNED and not any(map(math.isnan, _bounds(row)))
+    # `turned_by_unseen` asks about the margin, and the caution of the table asked about 0.
+    turned = row["withheld"] == _TURNED
     loses = row["reject"] and sign * row["diff"] < 0 and not turned
     shown = NOT_SAFE
     note = ""
@@ -108,7 +103,7 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[st
         claims = np.array([mean - allowed, control + allowed])
     alpha = 1 - row["confidence"]
     unseen = missing_by_chance(alpha)
-    by = np.asarray(turned_by(means, n, *_bounds(row), claims))
+    by = np.asarray(turned_by(means, n, row["metric_low"], row["metric_high"], claims))
     values = np.asarray(turning_value(means, n, claims, alpha))
     few = np.fmin(*by) < unseen
     unbounded = math.isnan(by[1])
@@ -130,35 +125,3 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[st
         found["remarks"] = by_rank([*codes_of(row["remarks"]), "guardrail_unbounded"])
         return ["guardrail_unbounded"]
     return []
-
-
-def _bounds(row: AnyRow) -> TwoNumbers:
-    """Return the bounds of the metric of a row; NaN for one that is not known."""
-    share = row["method"] == "proportion" or math.isclose(_part_of_largest_spread(row, 0.0, 1.0), 1)
-    means = row["mean_control"], row["mean_treatment"]
-    low, high = bounds_of_mean(str(row["metric"]), share, *means)
-    equal = math.isclose(row["n_typical_treatment"], row["n_treatment"])
-    if equal and _part_of_largest_spread(row, low, high) > FAR_SPREAD:
-        return math.nan, math.nan  # as of values in per cent, whose mean is a small one
-    return low, high
-
-
-def bounds_of_mean(metric: str, is_share: bool, *means: float) -> TwoNumbers:
-    """Return the bounds of a metric with these means; NaN for one that is not known."""
-    known = direction_of(metric)
-    bounds = (0.0, 1.0) if is_share else known.bounds if known else (None, None)
-    low, high = (math.nan if one is None else one for one in bounds)
-    if min(means) < low or max(means) > high:  # a column of another kind has the metric's name
-        return math.nan, math.nan
-    return low, high
-
-
-def _part_of_largest_spread(row: AnyRow, low: float, high: float) -> float:
-    """Return the variance of the means of both arms as a part of the largest that values within
-    these bounds can have: that of values at the bounds, (m − low)(high − m)/(n − 1) of a mean m."""
-    most = sum(
-        (row[f"mean_{side}"] - low) * (high - row[f"mean_{side}"]) / (row[f"n_{side}"] - 1)
-        for side in _SIDES
-    )
-    left = most * (1 - np.nan_to_num(row["variance_reduction"]))
-    return (row["se_control"] ** 2 + row["se_treatment"] ** 2) / left if left else math.nan

@@ -31,7 +31,7 @@ from ...progress import Progress
 from ...stats.arms import Arm, effect, effective_number
 from ...stats.numbers import scipy_module, undefined_is_nan
 from ...stats.resampling import distinct_columns, split_sums
-from ...stats.shares import is_binary, wilson
+from ...stats.shares import wilson
 from ..samples import MetricRows, Settings, read_metrics, refuse_huge
 
 # Caps that are tried beside the plain metric, the mildest first.
@@ -166,15 +166,14 @@ def aa_test(
     rows: list[Row] = []
     with Progress(len(plain), "aa_test", progress) as shown:
         for metric in plain:
-            values = metric.known
             spec = {metric.name: specs[metric.name]}
-            shares_of_users = metric.sample.den is None and is_binary(values)
+            shares_of_users = metric.kind.share
             tried = {np.nan if cap is None else cap.get(metric.name, np.nan): metric}
             for one in (
                 CAPS if cap is None and metric.sample.den is None and not shares_of_users else ()
             ):
                 (capped,) = read_metrics(per_user, spec, {}, nan, "per_user", {metric.name: one})
-                if capped.cap < values.max(initial=-np.inf):
+                if capped.cap < metric.kind.seen[1]:
                     tried[one] = capped
             sums = [_unit_columns(one, code) for one in tried.values()]
             found = _rejections(sums, planned[1] / sum(planned), n, settings, bool(cluster))

@@ -54,7 +54,6 @@ from ...stats.student import (
 )
 from ...stats.turned import missing_by_chance, typical_units
 from ..compare.two_sample import SKEWED_SAMPLES
-from ..decide.guardrails import bounds_of_mean
 from ..samples import (
     MetricRows,
     covariate_specs,
@@ -308,11 +307,13 @@ def plan_experiment(
         past = read_past(metric, len(per_user), clusters)
         role, design, scale, error = "success", planned, 1.0, past.error
         wanted = (rel_effect or 0) * past.mean
-        num, den, _ = metric.sample
-        known = num if metric.defined is None else num[metric.defined]
-        low, high = metric.kind.bounds or (math.nan, math.nan)
-        if den is None and not low <= known.min() <= known.max() <= high:
-            low = high = math.nan  # a column of another kind has the name of the metric
+        # How far a user of the control and one of the treatment can be from what is said of them.
+        low, high = metric.kind.bounds(np.array(past.mean))
+        left = past.mean - low, high - past.mean
+        most = np.max(left)  # null where a bound is not known
+        of_sign = {"greater": left[::-1], "less": left} if most > 0 else {}
+        reach = of_sign.get(alternative, (most, most))
+        few = 0.0
         if metric.name in margins:
             (allowed, relative), role, design = margins[metric.name], "guardrail", of_guardrail
             wanted = abs(allowed)
@@ -326,21 +327,14 @@ def plan_experiment(
                     f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be "
                     "safe"
                 )
-            is_share = den is None and clusters is None and bool(np.isin(known, (0, 1)).all())
-            low, high = bounds_of_mean(metric.name, is_share, past.mean)
+            # k users at a bound take the mean of n others by k·left/(n + k).
+            reach = left[allowed < 0], left[allowed > 0]
+            few = past.unseen(alpha, past.planned)
         elif n is None and not past.mean > 0:
             raise DataError(
                 f"metric {metric.name!r} has mean {past.mean:g}; a relative effect needs a "
                 "positive mean, pass n="
             )
-        # How far a user of the control and one of the treatment can be from what is said of them.
-        left = past.mean - low, high - past.mean
-        reach = {"greater": left[::-1], "less": left}.get(alternative, (max(left), max(left)))
-        few = 0.0
-        if role == "guardrail":
-            # k users at a bound take the mean of n others by k·left/(n + k).
-            reach = left[allowed < 0], left[allowed > 0]
-            few = past.unseen(alpha, past.planned)
         chance = design.power
         unseen = Unseen(past.unseen(alpha, reach[0]), past.unseen(alpha, reach[1]), few)
         of_test = past.size, scale, unseen
