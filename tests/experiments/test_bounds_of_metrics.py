@@ -166,7 +166,7 @@ def test_a_guardrail_of_zeros_and_ones_counts_the_users_who_turn_it(compare, opt
     users = people(4000).assign(served=lambda f: 1.0 * (f.index > 1))
     users["weight"] += 0.5
     users["store"] = users.index % 400
-    table = compare(users, "served", tmp_path, **options)
+    table = compare(users, "served", tmp_path, **options, expected={"A": 1, "B": 1})
     own = users[users["variant"] == "B"]
     size = own["weight"] if "weight_col" in options else pd.Series(1.0, own.index)
     if "cluster" in options:
