@@ -38,7 +38,7 @@ from ..publishing import where
 from .codes import rank_keys
 from .frames import engine_of, plain_table
 from .ids import exact_nulls, read_ids
-from .lazy_frames import LazyRows, lazy_rows, unwrapped
+from .lazy_frames import LazyRows, lazy_rows, refuse_twice, unwrapped
 from .machine import each, limited, memory_bytes, sizes, stream
 
 BARE_INDEX = re.compile(r"__index_level_\d+__")
@@ -227,6 +227,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     if isinstance(data, str | os.PathLike):
         return _frame_of_files(files_there(data, role), role, needed)
     if isinstance(data, dataset.Dataset):
+        refuse_twice(data.schema.names, role)
         # Without this, whole row groups of all columns would be read for one row.
         head = data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
         return frame_of_table(data.to_table(columns=needed(frame_of_table(head))))
@@ -244,6 +245,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     none = pa.RecordBatch.from_pylist([], reader.schema)
     first = next((batch for batch in reader if batch.num_rows), none)
     names = needed(frame_of_table(pa.Table.from_batches([first.slice(0, 1)])))
+    refuse_twice(reader.schema.names, role, names)
     return frame_of_table(
         pa.Table.from_batches(batch.select(names) for batch in chain([first], reader))
     )

@@ -8,6 +8,7 @@ them. A call that needs them in memory raises an error before they take more tha
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +16,21 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import Table
 
-from ..errors import DataError
+from ..errors import ColumnError, DataError, examples
 from .machine import memory_bytes
 
 READER = "a RecordBatchReader"
+
+
+def refuse_twice(names: Iterable[Any], role: str, wanted: Iterable[Any] | None = None) -> None:
+    """Raise where several columns have one name, of those that are wanted, or of all."""
+    count = Counter(names)
+    asked = count if wanted is None else dict.fromkeys(wanted)
+    if twice := [name for name in asked if count[name] > 1]:
+        raise ColumnError(
+            f"{role} has {len(twice)} column names twice ({examples(twice)}); expected distinct "
+            "names"
+        )
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,7 @@ class LazyRows:
     def batches(self, names: list[str], role: str) -> Iterator[Table]:
         """Yield tables with some columns. A reader without rows was probably read before, which is
         an error."""
+        refuse_twice(self.schema.names, role, names)
         n_rows = 0
         for piece in self.read(names):
             table = Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece

@@ -33,6 +33,7 @@ from ..errors import (
 from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import column, read_numbers, refuse_engine_frame, refuse_levels
 from ..inputs.ids import label_codes
+from ..inputs.lazy_frames import refuse_twice
 from ..inputs.options import Names, Options, as_columns
 from ..inputs.sorting import distinct, exact_sums
 from ..inputs.true_and_pred import read_weights
@@ -170,12 +171,7 @@ def frame_of(role: str, data: Any) -> pd.DataFrame:
             f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user{hint}"
         )
     refuse_levels(data, role)
-    if not data.columns.is_unique:
-        twice = data.columns[data.columns.duplicated()]
-        raise ColumnError(
-            f"{role} has {len(twice)} column names twice ({examples(twice)}); expected distinct "
-            "names"
-        )
+    refuse_twice(data.columns, role)
     return data
 
 

@@ -4,7 +4,9 @@ import datetime
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import dataset
 
 import recdf as rd
 
@@ -268,3 +270,25 @@ def test_segments_of_any_size_are_told_apart_alike(scale):
     sized = ["diff", "se", "shrunken", "shrunken_low", "shrunken_high", "mean_effect", "tau"]
     found[sized] /= scale
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+@pytest.mark.parametrize("of_arrow", ["table", "reader", "dataset"])
+@pytest.mark.parametrize("call", ["srm", "health", "splits", "join", "compare"])
+def test_a_name_of_two_columns_of_arrow_is_named(of_arrow, call):
+    columns = [range(8), ["A", "B"] * 4, [1, 2] * 4, [0.5] * 8, [1.5] * 8]
+    table = pa.table([pa.array(one) for one in columns], ["user_id", "variant", "x", "x", "m"])
+    data = {
+        "table": lambda: table,
+        "reader": table.to_reader,
+        "dataset": lambda: dataset.InMemoryDataset(table),
+    }[of_arrow]()
+    groups = table.select([0, 1]).to_pandas()
+    calls = {
+        "srm": lambda: rd.experiments.find_srm(data, ["x"], expected={"A": 1, "B": 1}),
+        "health": lambda: rd.experiments.experiment_health(groups, data),
+        "splits": lambda: rd.experiments.aa_test(data, "m"),
+        "join": lambda: rd.join_experiment(data, groups),
+        "compare": lambda: rd.compare_variants(data, ["m", "x"], control="A"),
+    }
+    with pytest.raises(rd.ColumnError, match=r"has 1 column names twice \('x'\); expected"):
+        calls[call]()
