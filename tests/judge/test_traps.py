@@ -339,6 +339,33 @@ def test_users_of_both_arms_are_named_by_every_comparison():
     assert found["withheld"].tolist() == ["users_in_both"]  # the joined frame said it
 
 
+def test_moments_of_shards_know_the_users_of_both_arms():
+    """Each shard left some of them out; they are in no cell of the moments."""
+    user = np.arange(2200)
+    assigned = pd.DataFrame({"user_id": user, "variant": np.where(user < 2000, "A", "B")})
+    assigned = pd.concat([assigned, assigned[:160].assign(variant="B")])
+    values = pd.DataFrame({"user_id": user, "y": user * 7 % 11 / 3, "before": user * 5 % 13})
+    options = {"metrics": ["y"], "covariates": {"y": "before"}}
+    shards = []
+    for shard in range(3):
+        frames = (one[one["user_id"] % 3 == shard] for one in (values, assigned))
+        joined = rd.join_experiment(*frames, multi_variant="drop")
+        shards.append(rd.experiments.variant_moments(joined, **options))
+    none = rd.experiments.variant_moments(
+        rd.join_experiment(values + [10**6, 0, 0], assigned[:2200].assign(user_id=user + 10**6)),
+        **options,
+    )
+    moments = pd.concat([*shards, none])
+    compare = rd.experiments.compare_variants_from_moments
+    for one in (moments, moments[moments["metric"] == "y"].drop(columns=["n_empty"])):
+        past = {"covariates": options["covariates"]} if one is moments else {}
+        found = compare(one, "y", control="A", larger_is_better="y", details=True, **past)
+        assert found["withheld"].tolist() == ["users_in_both"]
+        assert "160 users in both arms" in found["unbalanced"].iloc[0]
+    assert "n_multi_variant" not in none
+    assert compare(none, "y", control="A")["withheld"].tolist() == [""]
+
+
 def with_past(shift, n=3000):
     """y and two values from before, of which the first was logged `shift` higher in B."""
     draw = np.random.default_rng(6)

@@ -123,7 +123,8 @@ def variant_moments(
         overflow, `std` and `skewness` are null. Ratios and covariates have a row per column,
         `metric` being its name, with `n_zero` (users with the value 0) and `n_empty` (users of a
         ratio with nothing to count, who are left out), and a row per two columns: `other` (the name
-        of the second), `mean_other` and `covariance` (Σ(x − mean)(y − mean)/(n − 1)).
+        of the second), `mean_other` and `covariance` (Σ(x − mean)(y − mean)/(n − 1)). Where
+        `join_experiment` left out users of several variants, `n_multi_variant` has their number.
 
     Raises
     ------
@@ -187,7 +188,7 @@ def variant_moments(
                     "independent; use rd.experiments.roll_up first, or rd.compare_variants with "
                     "⟦+cluster=⟧"
                 )
-    return _moments_of_rows(rows, columns, past).frame()
+    return _moments_of_rows(rows, columns, past, n_in_both(data)).frame()
 
 
 def _refuse_regression(specs: Specs, covariates: CovariateColumns) -> None:
@@ -199,9 +200,10 @@ def _refuse_regression(specs: Specs, covariates: CovariateColumns) -> None:
 
 
 def _moments_of_rows(
-    rows: ExperimentRows, metrics: list[MetricRows], past: CovariateColumns
+    rows: ExperimentRows, metrics: list[MetricRows], past: CovariateColumns, left_out: int
 ) -> MomentTable:
-    """The moments of the columns of every metric in every group and variant."""
+    """The moments of the columns of every metric in every group and variant, of users without those
+    who were left out since they are in several."""
     values: dict[str, Floats] = {}
     of: dict[str, MetricRows] = {}
     together: list[set[str]] = []  # columns of which the covariances are needed
@@ -240,7 +242,7 @@ def _moments_of_rows(
             kept = of[name].kept(mine)
             n_null = of[name].n_null(mine)
             x = values[name][kept]
-            counts = n_null, np.count_nonzero(x == 0), len(mine) - len(kept) - n_null
+            counts = n_null, np.count_nonzero(x == 0), len(mine) - len(kept) - n_null, left_out
             numbers[:, cell, i] = (*moments_of(x), *counts)
             for j, other in enumerate(names[:i]):
                 if len(x) and any({name, other} <= one for one in together):
@@ -540,7 +542,7 @@ def compare_variants_from_moments(
     table = read_moments(moments, variant_col, by, [*names])
     sums = MomentArms.of(table, specs, past, health)
     return compare_users(
-        sums, n_in_both(moments), control, expected, health, settings, better, "moments"
+        sums, table.n_left_out, control, expected, health, settings, better, "moments"
     )
 
 
