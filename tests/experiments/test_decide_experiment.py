@@ -192,6 +192,24 @@ def test_a_guardrail_without_bounds_names_the_arm_whose_users_turn_it():
     assert row["verdict"] == "safe, unless 3 in 100 users of the control have 16.9 or more"
 
 
+@pytest.mark.parametrize("better", ["larger", "smaller"])
+def test_an_arm_whose_bound_alone_is_unknown_is_named(better):
+    """`hits` have 0 as their least value and no largest. Where less hits are a loss, hits of more
+    users of the control make it one, and where more are, hits of users of the treatment. No user
+    has fewer than 0."""
+    b = np.arange(400) % 2
+    users = pd.DataFrame({"user_id": range(400), "variant": np.where(b, "B", "A")})
+    users["hits@10"] = 4.0 + np.arange(400) // 2 % 2
+    sign = -1 if better == "larger" else 1
+    table = compared(users, "hits@10", **{f"{better}_is_better": "hits@10"})
+    # 200 users have 4.5, and with K more of v they have 5.5: (200·4.5 + K·v)/(200 + K) = 5.5.
+    row = one(table, ("guardrail", sign * 1.0))
+    of = " of the control" if better == "larger" else ""
+    value = 5.5 + 200 / np.log(20)
+    assert row["verdict"] == f"safe, unless 3 in 200 users{of} have {value:.1f} or more"
+    assert "guardrail_unbounded" in row["remarks"]
+
+
 def test_the_bounds_of_a_guardrail_are_those_of_its_column():
     """Under another name, too, it is asked about its margin, which 60·.12/.41 users turn."""
     b = np.arange(120) % 2

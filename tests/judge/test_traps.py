@@ -351,10 +351,8 @@ def test_moments_of_shards_know_the_users_of_both_arms():
         frames = (one[one["user_id"] % 3 == shard] for one in (values, assigned))
         joined = rd.join_experiment(*frames, multi_variant="drop")
         shards.append(rd.experiments.variant_moments(joined, **options))
-    none = rd.experiments.variant_moments(
-        rd.join_experiment(values + [10**6, 0, 0], assigned[:2200].assign(user_id=user + 10**6)),
-        **options,
-    )
+    others = values.assign(user_id=user + 10**6), assigned[:2200].assign(user_id=user + 10**6)
+    none = rd.experiments.variant_moments(rd.join_experiment(*others), **options)
     moments = pd.concat([*shards, none])
     compare = rd.experiments.compare_variants_from_moments
     for one in (moments, moments[moments["metric"] == "y"].drop(columns=["n_empty"])):

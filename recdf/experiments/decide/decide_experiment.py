@@ -279,9 +279,9 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     ...     users, "revenue", control="A", expected={"A": 1, "B": 1}, details=True
     ... )
     >>> judged = rd.experiments.role_verdicts(table, {"revenue": ("guardrail", "-2%")})
-    >>> judged[["metric", "margin", "change", "change_low", "verdict"]].round(3)
-        metric margin  change  change_low verdict
-    0  revenue    −2%   0.002      -0.012    safe
+    >>> judged[["metric", "margin", "change", "change_low", "effect"]].round(3)
+        metric margin  change  change_low effect
+    0  revenue    −2%   0.002      -0.012   safe
     """
     table, named = _read_roles(table, roles)
     if "confidence" not in table:
@@ -392,9 +392,11 @@ def decide_experiment(
     >>> decided[["treatment", "decision"]]
       treatment decision
     0         B     ship
-    >>> print(decided["reasons"].iloc[0].replace("; ", "\\n"))
-    ctr: better (+1.50 [+1.28, +1.72], p <0.001)
-    revenue: safe (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
+    >>> print(decided["reasons"].iloc[0].replace("; ", "\\n").replace(" (", "\\n  ("))
+    ctr: better
+      (+1.50 [+1.28, +1.72], p <0.001)
+    revenue: safe, unless 3 in 200 users of the control have 23.2 or more
+      (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
     """
     judged = role_verdicts(table, roles)
     table = with_known_codes(table, "table")

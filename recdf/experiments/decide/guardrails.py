@@ -106,9 +106,11 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[st
     by = np.asarray(turned_by(means, n, row["metric_low"], row["metric_high"], claims))
     values = np.asarray(turning_value(means, n, claims, alpha))
     few = np.fmin(*by) < unseen
-    unbounded = math.isnan(by[1])
-    # The treatment is named, unless the value of the control is nearer by a fifth.
-    near = by if few or not unbounded else np.abs(values - means) * (1.25, 1)
+    unbounded = np.isnan(by)
+    near = by
+    if unbounded.any() and not few:
+        # The treatment is named, unless the value of the control is nearer by a fifth.
+        near = np.where(unbounded, np.abs(values - means) * (1.25, 1), np.inf)
     of_control = bool(near[0] < near[1] or math.isnan(near[1]))
     row |= {
         "turned_by": np.fmin(*by),
@@ -121,7 +123,7 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[st
     }
     if few:
         found |= {"effect": NOT_SAFE, "note": sentence("role", "", _TURNED, row=row)}
-    elif unbounded:
+    elif unbounded.any():
         found["remarks"] = by_rank([*codes_of(row["remarks"]), "guardrail_unbounded"])
         return ["guardrail_unbounded"]
     return []
