@@ -168,6 +168,7 @@ def test_variants():
         # Weights are not the denominator of a metric: whether they differ is a matter of the users.
         other = ["n_dropped", "n_dropped_control", "n_dropped_treatment", "balance_p", "unbalanced"]
         other += ["mean_denominator_control", "mean_denominator_treatment", "p_denominator"]
+        other += ["holds_for"]
         pd.testing.assert_frame_equal(found.drop(columns=other), expected.drop(columns=other))
     ratio = rd.compare_variants(
         frame, {"r": ("b", "a")}, control="A", weight_col="w", details=True
