@@ -282,6 +282,8 @@ def _frame_of_files(files: list[str], role: str, needed: NeededColumns) -> pd.Da
         # Without these options, whole row groups of all columns would be read for one row.
         head = rows.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
         names = needed(frame_of_table(head))
+        for one in stored:
+            refuse_twice(one.names, role, names)
         if wrong := [odd[name] for name in names if name in odd]:
             raise DataError(f"{role}: the files have columns of different kinds: {wrong[0]}")
         return frame_of_table(rows.to_table(columns=names))

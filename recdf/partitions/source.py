@@ -24,6 +24,7 @@ from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadat
 from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import EXACT, VIEWS, without_dictionary
 from ..inputs.ids import TEXTS, exact_nulls
+from ..inputs.lazy_frames import refuse_twice
 from ..inputs.list_cells import is_list
 from ..inputs.machine import each, n_threads, rows_at_a_time, sizes
 from ..inputs.options import Names
@@ -175,6 +176,7 @@ class Source:
         """Return the columns (and values) that the names of a file's folders give, and the columns
         that it stores."""
         stored, known = self._of_file[fragment.path]
+        refuse_twice(fragment.physical_schema.names, self.role, map(self.in_files, names))
         odd = [name for name in names if name in self._odd]
         if odd:
             raise DataError(

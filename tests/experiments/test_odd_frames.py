@@ -1,10 +1,12 @@
 """Frames that are empty, huge or mixed: a named error, and never one of Python, NumPy or pandas."""
 
 import datetime
+import itertools
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import dataset
 
@@ -272,15 +274,24 @@ def test_segments_of_any_size_are_told_apart_alike(scale):
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
-@pytest.mark.parametrize("of_arrow", ["table", "reader", "dataset"])
-@pytest.mark.parametrize("call", ["srm", "health", "splits", "join", "compare"])
-def test_a_name_of_two_columns_of_arrow_is_named(of_arrow, call):
+@pytest.mark.parametrize(
+    ("of_arrow", "call"),
+    [
+        *itertools.product(
+            ["table", "reader", "dataset"], ["srm", "health", "splits", "join", "compare"]
+        ),
+        ("file", "srm"),  # of files, others read only what they need
+        ("file", "compare"),
+    ],
+)
+def test_a_name_of_two_columns_of_arrow_is_named(of_arrow, call, tmp_path):
     columns = [range(8), ["A", "B"] * 4, [1, 2] * 4, [0.5] * 8, [1.5] * 8]
     table = pa.table([pa.array(one) for one in columns], ["user_id", "variant", "x", "x", "m"])
     data = {
         "table": lambda: table,
         "reader": table.to_reader,
         "dataset": lambda: dataset.InMemoryDataset(table),
+        "file": lambda: pq.write_table(table, tmp_path / "f.parquet") or tmp_path / "f.parquet",
     }[of_arrow]()
     groups = table.select([0, 1]).to_pandas()
     calls = {
