@@ -31,6 +31,7 @@ from ..experiments import (
 from ..formats.file_sets import FileSet, is_remote, read_files
 from ..inputs.frames import column
 from ..inputs.options import as_columns
+from ..judge.verdict import is_withheld
 from ..logs import from_impressions
 from ..logs.impression_tables import SPANS
 from ..off_policy.beside_estimates import ope_compare, ope_diagnostics
@@ -74,9 +75,10 @@ def _interleaved(given: Namespace, options: Given) -> Reply:
         "elsewhere",
         "",
         compact(table),
-        f"{doing(row['wins'], 'prefer', 'user')} b, {doing(row['losses'], 'prefer')} a "
-        f"(sign test p = {row['p_sign']:.3g})",
     ]
+    if not is_withheld(row.to_dict()):
+        said = f"{doing(row['wins'], 'prefer', 'user')} b, {doing(row['losses'], 'prefer')} a "
+        lines.append(f"{said}(sign test p = {row['p_sign']:.3g})")
     return Reply("\n".join(lines), {"interleaved": table})
 
 

@@ -262,7 +262,7 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     new, old = sides_of(given)
     one_base = given[old].map(str).nunique() == 1  # the caption names it
     p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
-    users = "users gain / same / lose" if new == "model" else "users"
+    users = "users gain / same / lose" if "wins" in given else "users"
     ends = given[["diff", "ci_low", "ci_high"]].astype("float64")
     reach = reaches(ends, given["metric"].map(str))
     found = []
@@ -270,11 +270,13 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
         look = look_of(row)
         pair = f"{row[new]} vs. {row[old]}"
         n = row["n_users" if new == "model" else "n_treatment"]
-        if new == "model":
-            same = f"{n - row['wins'] - row['losses']:,.0f}"
-            counts = f"{row['wins']:,.0f}/{same}/{row['losses']:,.0f}"
-        else:
-            counts = f"{n:,.0f} vs. {row['n_control']:,.0f}"
+        counts = f"{n:,.0f}"
+        if "wins" in row:
+            counts = (
+                f"{row['wins']:,.0f}/{n - row['wins'] - row['losses']:,.0f}/{row['losses']:,.0f}"
+            )
+        elif new == "treatment":
+            counts += f" vs. {row['n_control']:,.0f}"
         compared = {new: row[new]} if one_base else {"comparison": pair}
         cells = {
             **{head: _short(one, 2 * CELL_NAME_LENGTH) for head, one in compared.items()},

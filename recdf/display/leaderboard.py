@@ -14,7 +14,7 @@ from ..evaluation.result import Evaluation, Result
 from ..evaluation.shown import NO_INTERVAL
 from ..experiments.compare.paired import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
-from ..judge.cautions.table import CAUTIONS, OTHERWISE
+from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Columns, Correction, Positive, checks_names
 from ..judge.comparisons import confidence_of
 from ..judge.verdict import codes_of, sign_of, warning_sentences
@@ -251,9 +251,6 @@ def board_of(
 ) -> Leaderboard:
     """Return the leaderboard of some values, with the marks of comparisons and the notes that
     follow from both."""
-    if len(tests):  # of models that were not measured alike, none is the best
-        unlike = tests["metric"][tests["withheld"].isin(OTHERWISE)].map(str)
-        frame["place"] = frame["place"].mask(frame["metric"].isin(unlike))
     frame["marks"] = marks(frame, baseline, tests)
     said = (*notes(result, frame, baseline, tests), *cautions(result, tests))
     if SEEDS in result.spec:

@@ -27,6 +27,7 @@ from ..evaluation.value_moments import (
     with_unit_errors,
 )
 from ..experiments.compare.by_segment import known_segments, segment_columns, segments_of_lists
+from ..experiments.compare.paired import unlike_metrics
 from ..experiments.compare.pairs_of_models import ChangedRows
 from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_numbered
@@ -335,8 +336,9 @@ def values_frame(
     frame.insert(8, "half_width", (frame["ci_high"] - frame["ci_low"]) / 2)
     downward = frame["value"].where(frame["better"] == "smaller", -frame["value"])
     places = downward.groupby([frame["segment"], frame["group"], frame["metric"]])
-    # A mean over other lists is no better or worse than this one.
-    apart = frame["metric"].isin(rows.different_lists(columns)) | n_differs(frame)
+    # A mean over other lists, or by another definition, is no better or worse than this one.
+    unlike = unlike_metrics(rows.result.spec, [*table["model"].unique()], columns)
+    apart = frame["metric"].isin([*rows.different_lists(columns), *unlike]) | n_differs(frame)
     unplaced = (frame["better"] == "") | apart | (table["model"].nunique() == 1)
     frame["place"] = places.rank(method="min").mask(unplaced).astype("Int64")
     whole = (frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])

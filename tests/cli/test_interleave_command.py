@@ -72,7 +72,10 @@ def test_exit_codes(capsys):
     assert run(capsys, *call, "--fail-on", "invalid")[0] == 0
     log = pd.read_parquet("mixed/lists.parquet")
     log[(log["team"] == "a") | (log["user"] % 4 > 0)].to_parquet("lost.parquet")
-    assert run(capsys, "interleaved", "lost.parquet", *call[2:], "--fail-on", "invalid")[0] == 1
+    assert " prefer a (sign test p = " in run(capsys, *call)[1]
+    code, out, _ = run(capsys, "interleaved", "lost.parquet", *call[2:], "--fail-on", "invalid")
+    assert (code, "invalid: teams out of balance" in out) == (1, True)
+    assert "prefer" not in out  # of teams that are out of balance, nobody knows what users prefer
     assert "holds lists.parquet" in fails(capsys, *MIX)
     assert "no column 'user_id'" in fails(capsys, *call[:-2])
 

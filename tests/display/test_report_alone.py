@@ -346,3 +346,17 @@ def test_a_decision_to_ship_waits_for_a_test_that_holds(tmp_path):
     )
     assert badge == "ship, but the sample ratio is not checked"
     assert lines["So"].startswith("Do not act yet")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("alone", [True, False])
+def test_shrunken_effects_of_models_have_a_section(alone, shop, tmp_path):
+    result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+    users = shop.users[["user_id", "segment"]]
+    table = result.compare_models(baseline="popularity", segments=users, by="segment", details=True)
+    shrunken = rd.experiments.segment_effects(table)
+    given = {"experiment": shrunken} if alone else {"segments": shrunken, "baseline": "popularity"}
+    path = rd.report(None if alone else result, tmp_path / "r.html", **given)
+    text = section(path, "segments")
+    assert all(verdict in text for verdict in shrunken["verdict"])
+    assert f"{shrunken['n_users'].iloc[0]:,}" in text

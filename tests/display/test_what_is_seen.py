@@ -1,6 +1,8 @@
 """What a comparison adds to its verdict, or why it withholds it, stands in all that a reader sees:
 the headline of a page, its tables, leaderboard, roles, decision and command."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +17,7 @@ from .planted import card_of
 pytestmark = pytest.mark.usefixtures("without_pictures")
 
 EQUAL = {"A": 1, "B": 1}
+BEST = r"<td [^>]*><b>"  # the cell of the best mean
 E = rd.experiments
 
 
@@ -96,17 +99,21 @@ def test_models_that_were_not_measured_alike_have_no_best_and_no_verdict_where_b
     assert (row["n_lacking_baseline"] > 0, row["ci_high_both"] < 0) == (True, True)
     assert (row["effect_both"], row["withheld_both"]) == ("", row["withheld"])
     assert "missing_lists" not in row["remarks"]
-    board = rd.leaderboard(given, baseline="a")
-    assert board.frame["place"].isna().all()
-    assert "*" not in str(board)
-    assert "so that none is marked as best" in str(board)
+    users = pd.DataFrame({"user_id": given["a"].per_user["user_id"].unique()}).assign(half="x")
+    for more in ({"baseline": "a"}, {"correction": None}, {"segments": users}):
+        board = rd.leaderboard(given, **more)
+        assert board.frame["place"].isna().all()
+        assert "*" not in str(board)
+        assert "so that none is marked as best" in str(board)
+    card(tmp_path, given, segments=users)
+    assert not re.search(BEST, Page(tmp_path / "r.html").source)
+    card(tmp_path, {"a": given["a"], "same": given["a"]}, segments=users)
+    assert re.search(BEST, Page(tmp_path / "r.html").source)
     lines, badge = card(tmp_path, given, baseline="a")
     assert badge == ("warning", "withheld")
     where = lines["What could overturn it"].partition("Where both have lists")[2]
     assert row["verdict"] in where
     assert "worse" not in where
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "<b>0." not in page.partition('id="leaderboard"')[2].partition("</table>")[0]
     assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--baseline", "a"]) == 0
     assert "worse" not in capsys.readouterr().out
 

@@ -16,7 +16,7 @@ import pandas as pd
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
 from ...judge.cautions.table import FIRING, NOT_ALIKE, skewness_makes
 from ...judge.choices import TESTS, AnyRow, AnySpec, Directions, Row
-from ...judge.comparability import Fact, facts_of
+from ...judge.comparability import Fact, facts_of, spec_of_each
 from ...judge.comparisons import MODEL_RESULT_COLUMNS
 from ...judge.per_user_columns import Floats, Mask
 from ...judge.verdict import codes_of, effects_of, remark, sentence
@@ -133,6 +133,18 @@ def differing_facts(own: AnySpec, base: AnySpec, metric: str) -> dict[str, Fact]
         meant.append(found if request is None else request.definition)
     facts = facts_of(own, base, {metric: meant})
     return {name: one for name, one in facts.items() if one.differs}
+
+
+def unlike_metrics(spec: AnySpec, models: Sequence[Any], metrics: Sequence[str]) -> list[str]:
+    """Return the metrics that not all models of a result were measured with alike."""
+    first, *others = spec_of_each(spec, models)
+    others = [one for one in others if one is not first]
+    truths = {one.get("truth") for one in (first, *others)} - {None}
+    return [
+        name
+        for name in metrics
+        if len(truths) > 1 or any(differing_facts(first, one, name) for one in others)
+    ]
 
 
 def unlike_nights(own: AnySpec, base: AnySpec, metric: str) -> str:

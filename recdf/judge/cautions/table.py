@@ -529,9 +529,8 @@ FIRING = {
     if one.fires
 }
 RANK = {code: rank for rank, code in enumerate(CAUTIONS)}
-# Two models were not measured alike: in another way, or one of them with shorter lists.
+# Two models were not measured alike.
 NOT_ALIKE = [code for code, one in CAUTIONS.items() if one.words == "check: {unlike}"]
-OTHERWISE = [code for code in NOT_ALIKE if code != "short_lists"]
 # The variants are not alike, or were not assigned alike: an experiment with one of them is invalid.
 UNLIKE = (
     "sample_ratio",
