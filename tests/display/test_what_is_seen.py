@@ -229,6 +229,34 @@ def test_what_was_not_checked_stands_beside_every_verdict(options, words, tmp_pa
         assert said.endswith("the sample ratio was not checked") == (UNCHECKED in words)
 
 
+def test_a_decision_does_not_ship_unseen_that_nobody_checked_the_sample_ratio(tmp_path):
+    """The verdict of the first metric is withheld, and another one ships."""
+    data = with_covariate()
+    few = (data["variant"] == "B") & (data.index < 12)
+    data["load"] = np.where(few, 3000.0, data["before"] % 1)
+    names = {"larger_is_better": "y", "smaller_is_better": "load", "details": True}
+    for expected, badge in (
+        (None, ("warning", "ship, but the sample ratio is not checked")),
+        (EQUAL, ("better", "ship")),
+    ):
+        table = rd.compare_variants(data, ["load", "y"], control="A", expected=expected, **names)
+        assert table["withheld"].tolist() == ["few_units", ""]
+        decision = E.decide_experiment(table, roles={"y": "success"})
+        assert decision["decision"].tolist() == ["ship"]
+        for order in (table, table.iloc[::-1]):
+            page = card(tmp_path, experiment=order.reset_index(drop=True), roles={"y": "success"})
+            assert page[1] == badge
+        for given in (decision, pd.read_csv(_csv(decision, tmp_path))):
+            lines, found = card(tmp_path, experiment={"": given})
+            assert found == badge
+            assert lines["So"].startswith("Ship" if expected else "Do not act yet: check the")
+    health = E.experiment_health(data, data, expected=EQUAL)
+    decision = E.decide_experiment(
+        table.assign(remarks="ratio_not_checked"), roles={"y": "success"}
+    )
+    assert card(tmp_path, experiment={"": decision}, health=health)[1] == badge
+
+
 def _csv(table, folder):
     table.to_csv(folder / "table.csv", index=False)
     return folder / "table.csv"

@@ -69,6 +69,9 @@ from .report_inputs import GivenTable, NamedTables, ReportTables
 SOUND = Badge("good", "sound")
 UNLIKE_THE_PLAN = Badge("error", "sample ratio")
 METRICS_MISSING = Badge("error", "missing metrics")
+RATIO_UNCHECKED = Reason(
+    "", "the sample ratio is not checked", "check the sample ratio first (expected=, or health=)"
+)
 WHY_UNSOUND = {
     UNLIKE_THE_PLAN: "the users do not fit the plan",
     METRICS_MISSING: "metrics are missing",
@@ -150,8 +153,12 @@ def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
 def _checked(tables: ReportTables, sound: Badge) -> list[str]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
     table = next(iter(tables.experiment.values()), pd.DataFrame())
-    both = (one for one in (table, tables.health) if one is not None)
-    known = {name for one in both for name in one.dropna(axis=1, how="all")}
+    known = {
+        name
+        for one in (table, tables.health)
+        if one is not None
+        for name in one.dropna(axis=1, how="all")
+    }
     found = {
         "the sample ratio": "srm_p" in known or sound in (SOUND, UNLIKE_THE_PLAN),
         "users without metrics": "missing_rate" in known,
@@ -258,19 +265,21 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     if believed:
         amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
         p = f"{_p(row['p_adj'])}, "
-        if "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
-            todo = "check the sample ratio first (expected=, or health=)"
-            reasons.append(Reason("", "the sample ratio is not checked", todo))
+    if "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
+        reasons.append(RATIO_UNCHECKED)
     harmed = list(filter(says_worse, rows))
     worse = [f"Worse: {TABLE_KINDS['experiment'].said(one)}" for one in harmed]
     if invalid and harmed:
         worse = [f"Worse by the numbers as they stand: {', '.join(map(who_is_compared, harmed))}."]
     worse = worse or ["No metric is shown to be worse."]
-    held = filter(is_withheld, rows)
-    worse += [f"Not decided: {who_is_compared(one)}: {one['verdict']}." for one in held]
+    worse += [
+        f"Not decided: {who_is_compared(one)}: {one['verdict']}."
+        for one in filter(is_withheld, rows)
+    ]
     worse += [one.said for one in segments]
-    warned = (one for one in rows if warnings_of(one["remarks"]))
-    notes = [f"{who_is_compared(one)}: {note_of(one)}" for one in warned]
+    notes = [
+        f"{who_is_compared(one)}: {note_of(one)}" for one in rows if warnings_of(one["remarks"])
+    ]
     said = f"Warnings: {listed(notes, FEW, 'effect')}." if notes else "No effect carries a warning."
     reasons += [*(Reason(one, line=FOR_WHOM_WORSE) for one in worse), Reason(said)]
     sure = [
@@ -525,6 +534,8 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
     if tables.decision is not None:
         case = _decision_case(tables.decision)._replace(amounts=case.amounts)
         reasons += [one._replace(said="") for one in _doubts_beside(tables.beside, {})]
+        codes = "; ".join(tables.decision["remarks"])
+        reasons += [RATIO_UNCHECKED] * ("ratio_not_checked" in codes and tables.health is None)
         which = [*_decision_said(tables), *which]
     which = list(dict.fromkeys(which)) or ["There is no verdict."]
     sure = [said for one in cases for said in one.sure]
