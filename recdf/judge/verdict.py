@@ -200,9 +200,11 @@ def effect_of_both(row: AnyRow) -> Any:
 
 def hides_harm(row: AnyRow, better: str | None) -> bool:
     """Whether the verdict of a row is withheld, and the numbers as they stand say worse, or may do
-    so where nobody knows which side is better (None)."""
-    below = row["ci_high"] < 0
-    above = row["ci_low"] > 0
+    so where nobody knows which side is better (None). Where there is no interval, as of an arm that
+    has lost all, the difference itself is the number."""
+    low, high = (row["diff" if pd.isna(row[end]) else end] for end in ("ci_low", "ci_high"))
+    below = high < 0
+    above = low > 0
     worse = {"larger": below, "smaller": above, None: below or above}
     return is_withheld(row) and worse.get(better, False)
 

@@ -257,6 +257,39 @@ def test_a_decision_does_not_ship_unseen_that_nobody_checked_the_sample_ratio(tm
     assert card(tmp_path, experiment={"": decision}, health=health)[1] == badge
 
 
+def test_an_arm_that_lost_all_is_perhaps_worse(tmp_path):
+    """Nobody of B pays, and each user of B waits a second less or more: there is no interval."""
+    data = with_covariate()
+    b = data["variant"] == "B"
+    data = data.assign(paid=1.0 * (data.index % 10 == 0) * ~b, wait=2.0 + b)
+    options = {"control": "A", "expected": EQUAL, "details": True}
+    better = {"paid": {}, "wait": {"smaller_is_better": "wait"}}
+    for metric, code in (("paid", "constant_arm"), ("wait", "zero_variance")):
+        table = rd.compare_variants(data, ["y", metric], **options, **better[metric])
+        assert table["withheld"].tolist() == ["", code]
+        lines, badge = card(tmp_path, experiment=table)
+        assert badge == ("warning", f"better, but perhaps worse on {metric}")
+        assert lines["So"] == f"Do not act yet: settle first whether {metric} is worse."
+    data["wait"] = 2.0 - b
+    gained = rd.compare_variants(data, ["y", "wait"], **options, **better["wait"])
+    assert card(tmp_path, experiment=gained)[1] == ("better", "better")
+
+
+def test_a_model_that_is_worse_for_every_list_by_the_same_amount_is_perhaps_worse(tmp_path):
+    user, draw = np.arange(300), np.random.default_rng(3)
+    pred = pd.DataFrame({"user_id": np.tile(user, 2), "model": np.repeat(["new", "old"], 300)})
+    true = pd.DataFrame({"user_id": user, "item_id": 0})
+    result = rd.evaluate(true, pred.assign(item_id=0), ["ndcg", "recall"], 1, by="model")
+    base, new = draw.uniform(0.3, 0.5, 600), result.per_user["model"] == "new"
+    own = result.per_user.assign(**{"ndcg@1": base + 0.2 * new, "recall@1": 1 - 0.1 * new})
+    own.attrs["recdf"] = result.spec
+    result = rd.Evaluation(own, rd.summarize(own), result.spec)
+    table = result.compare_models(baseline="old").set_index("metric")
+    assert table["withheld"].to_dict() == {"ndcg@1": "", "recall@1": "zero_variance"}
+    _, badge = card(tmp_path, result, baseline="old")
+    assert badge == ("warning", "better, but perhaps worse on recall@1")
+
+
 def _csv(table, folder):
     table.to_csv(folder / "table.csv", index=False)
     return folder / "table.csv"
