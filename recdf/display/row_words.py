@@ -14,7 +14,7 @@ from ..diagnostics.gate_records import row_cells
 from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.decide_experiment import allowed_of, change_text
 from ..judge.choices import Row
-from ..judge.comparisons import sides_of
+from ..judge.comparisons import note_of, sides_of
 from ..judge.verdict import is_withheld
 from ..off_policy.estimate_value import FLAGS
 from ..tables.cells import (
@@ -181,15 +181,20 @@ def drawn_plan(row: TableRow) -> Row:
     guards = row.get("role") == "guardrail"
     said = f"{needed} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip() + days
     said += f"; {'shows a loss below' if guards else 'finds'} {found}"
-    drawn = {"label": metric, "from_zero": True}
+    drawn = {
+        "label": metric,
+        "from_zero": True,
+        "metric": f"{unit.capitalize()} that are needed{beside}",
+        "diff": n,
+        "ci_low": row["n_low"],
+        "ci_high": row["n_high"],
+    }
     if pd.isna(row["n_low"]):
-        chance = f"; its margin with power {number(row['power'], '.0%')}" if guards else ""
+        said += f"; its margin with power {number(row['power'], '.0%')}" if guards else ""
         what = f"Smallest change that is found{beside}"
         drawn |= {"metric": what, "diff": row["mde_rel"], "percent": True}
-        return drawn | {"numbers": f"{said}{chance}"}
-    what = f"{unit.capitalize()} that are needed{beside}"
-    ends = {"diff": n, "ci_low": row["n_low"], "ci_high": row["n_high"]}
-    return drawn | ends | {"metric": what, "numbers": said}
+    said += f"; {warned}" if (warned := note_of(row)) else ""
+    return drawn | {"numbers": said}
 
 
 def drawn_change(row: TableRow) -> Row:

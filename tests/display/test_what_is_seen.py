@@ -290,6 +290,24 @@ def test_a_model_that_is_worse_for_every_list_by_the_same_amount_is_perhaps_wors
     assert badge == ("warning", "better, but perhaps worse on recall@1")
 
 
+@pytest.mark.parametrize("role", ["success", ("guardrail", -1)])
+def test_a_decision_says_what_its_table_warns_of(role, tmp_path):
+    data = with_covariate(n=2400).assign(house=lambda frame: frame["user_id"] % 24, load=1.0)
+    data["load"] += data["before"]
+    roles = {"y": role, "load": "success" if role != "success" else ("guardrail", -1)}
+    options = {"cluster": "house", "control": "A", "expected": EQUAL, "details": True}
+    table = rd.compare_variants(data, ["y", "load"], **options)
+    assert table["remarks"].tolist() == ["few_clusters"] * 2
+    judged = E.role_verdicts(table, roles)
+    assert judged["note"].tolist() == ["few clusters"] * 2
+    reasons = E.decide_experiment(table, roles=roles)["reasons"].iloc[0].split("; ")
+    assert all(one.endswith(", few clusters)") for one in reasons)
+    rd.report(path=tmp_path / "r.html", overwrite=True, experiment=table, roles=roles)
+    assert Page(tmp_path / "r.html").text("experiment").count("few clusters") >= 4
+    held = E.role_verdicts(table.assign(withheld="tiny", effect=""), {"y": "success"})
+    assert held["note"].iloc[0] == ""
+
+
 def _csv(table, folder):
     table.to_csv(folder / "table.csv", index=False)
     return folder / "table.csv"
@@ -314,6 +332,19 @@ def test_a_quantile_that_jumps_is_said_to_jump_by_its_role(tmp_path):
         guard = E.role_verdicts(table, {metric: ("guardrail", -1000)})["verdict"].iloc[0]
         assert guard.startswith("safe")
         assert words in guard or guard == f"safe ({code})"  # the ends of a gap are not kept
+
+
+def test_a_plan_says_that_a_few_large_values_may_decide(tmp_path):
+    draw = np.random.default_rng(1)
+    past = pd.DataFrame({"user_id": range(3000), "revenue": draw.lognormal(0, 2, 3000)})
+    past["ctr"] = draw.normal(5, 1, 3000)
+    plan = E.plan_experiment(past, ["revenue", "ctr"], rel_effect=0.2, control_share=0.95)
+    assert plan["remarks"].tolist() == ["skewed", ""]
+    lines, _ = card(tmp_path, experiment={"": plan})
+    assert lines["Which"].count("(20%); skewed.") == 1
+    assert "(20%); skewed" in " ".join(Page(tmp_path / "r.html").tables["beside-0"][0][1])
+    words = rd.plot.forest.data(plan)["words"]
+    assert words.str.endswith("; skewed").tolist() == [True, False]
 
 
 # -- a job

@@ -29,6 +29,7 @@ from ...judge.verdict import (
     codes_of,
     has,
     sentence,
+    warnings_of,
 )
 from ...stats.many_tests import adjust
 from ...tables.cells import amount, columns_before, estimated, is_one_sided, p_value
@@ -241,7 +242,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         one-sided at 1 − alpha; other metrics: `diff` and its interval), `p_safe`, `p_harmed`,
         `p_adj` (success metrics: of the table, or after Holm's correction for all success metrics
         and treatments if that is larger; null for others), `effect`, `withheld`, `remarks` (codes),
-        `verdict` and `note` (why not more).
+        `verdict` and `note` (why not more, or what the table warns of).
         Verdict of a guardrail, first rule that holds: "not shown safe" where the table withholds
         its verdict · "harmed beyond the margin" (p_harmed ≤ alpha) · "worse, within the margin"
         (p_safe ≤ alpha, and the table shows a loss) · "safe" (p_safe ≤ alpha) · "not shown safe".
@@ -326,6 +327,9 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         found["verdict"] = row["verdict"]
         if (found["effect"], found["withheld"]) != (row["effect"], row["withheld"]):
             found["verdict"] = sentence("role", found["effect"], found["withheld"], beside, row)
+        if not (found["note"] or row["withheld"]):  # else the gravest caution stands there
+            warned = [one for one in warnings_of(found["remarks"]) if not CAUTIONS[one].adds]
+            found["note"] = ", ".join(warned).replace("_", " ")
         rows.append(found)
     return pd.DataFrame(rows)
 
