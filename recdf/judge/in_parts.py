@@ -88,6 +88,7 @@ class Summing:
     grid: Grid
     forms: list[FarForm]
     cubed: list[tuple[list[int], Floats]]
+    told: Mapping[str, Sequence[float]]
 
     @classmethod
     def planned(
@@ -98,21 +99,25 @@ class Summing:
         label_cols: list[str],
         user: str | None,
         beside: Sequence[str],
+        plain: Sequence[str],
         cell_forms: FormsOfPairs,
     ) -> Summing:
         """What is to be added up, by the range of all rows. The first rows, or the `cell_forms` of
         an earlier pass, say what is far from the mean. Columns `beside` the metrics are tested as
-        covariates are."""
+        covariates are; of `plain` ones it is only `told` what `told_by` says."""
         fill = np.zeros(len(columns))  # a null is the mean of the others
         sample, _ = floats_of(parts.sample, columns)
         for i, values in enumerate(sample):
             there = values[~np.isnan(values)]
             fill[i] = there.sum() / max(len(there), 1)
             sample[i] = np.where(np.isnan(values), fill[i], values)
+        told = np.empty((0, 3))
         if (span := parts.spans(columns)) is None:
-            spans = itertools.chain(*parts.run(partial(_ends_of_part, columns), columns))
-            lows, highs = zip(*spans, strict=True)
+            work = partial(_ends_of_part, columns, plain)
+            spans = itertools.chain(*parts.run(work, list(dict.fromkeys([*columns, *plain]))))
+            lows, highs, told_of_parts = zip(*spans, strict=True)
             span = np.fmin.reduce(lows), np.fmax.reduce(highs)
+            told = np.fmax.reduce(told_of_parts)
         low, high = span
         if (
             parts.sample.num_rows < 4
@@ -142,7 +147,8 @@ class Summing:
             cubed.append(past)
         middles = [(at, fill[at]) for at in cubed]
         fill = np.clip(fill, low, high)
-        one = cls(columns, ratios, label_cols, user, span, fill, first.grid, forms, middles)
+        of = dict(zip(plain, told.tolist(), strict=True))
+        one = cls(columns, ratios, label_cols, user, span, fill, first.grid, forms, middles, of)
         return one._knowing(parts.sample)
 
     def _knowing(self, sample: pa.RecordBatch) -> Summing:
@@ -285,17 +291,28 @@ def floats_of(
     return found, null
 
 
+def told_by(batch: pa.RecordBatch, names: Sequence[str]) -> Floats:
+    """What single values of each column tell: the smallest with the other sign, the largest, and
+    whether any is neither 0 nor 1. Of several batches, the largest of each counts."""
+    found = []
+    for y in floats_of(batch, names)[0]:
+        low, high = (np.fmax.reduce(one, initial=np.nan) for one in (-y, y))
+        found.append((low, high, ((y != 0) & (y != 1) & ~np.isnan(y)).any()))
+    return np.reshape(found, (-1, 3))
+
+
 def _ends_of_part(
-    columns: list[str], batches: Iterable[pa.RecordBatch]
-) -> list[tuple[Floats, Floats]]:
-    """The smallest and the largest value of each column of a part; NaN of nulls only."""
+    columns: list[str], plain: Sequence[str], batches: Iterable[pa.RecordBatch]
+) -> list[tuple[Floats, Floats, Floats]]:
+    """The smallest and the largest value of each column of a part, NaN of nulls only; and what is
+    told of others."""
     found = []
     for batch in batches:
         if batch.num_rows:
             values, null = floats_of(batch, columns)
             ends = (np.min, np.max) if null is None else (np.fmin.reduce, np.fmax.reduce)
             low, high = (np.array([one(x) for x in values]) for one in ends)
-            found.append((low, high))
+            found.append((low, high, told_by(batch, plain)))
     return found
 
 

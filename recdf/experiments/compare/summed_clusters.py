@@ -14,7 +14,7 @@ import pyarrow as pa
 from ...inputs.data_files import UserParts, frame_of_table
 from ...judge.aggregates import RowsNeeded
 from ...judge.choices import RaiseOrDrop
-from ...judge.in_parts import MOST_BITS, floats_of
+from ...judge.in_parts import MOST_BITS, floats_of, told_by
 from ...judge.per_user_columns import Floats, MetricColumns, covariate_name
 from ...stats.arms import HUGE, Sample
 from ..samples import MetricKind, MetricRows, read_metrics
@@ -29,8 +29,7 @@ _MOST_OF_SUMS = 5e4
 class ClusterSums:
     """Adds up the numbers, and counts the rows, for each combination of the keys and of what is
     null: a bit for each number, and for each ratio with nothing to count, a null beside 0. Of
-    numerators without weights, `plain`, it also gives what single rows tell: the smallest value,
-    with the other sign, the largest, and whether any is neither 0 nor 1.
+    numerators without weights, `plain`, it also gives what single rows tell (`told_by`).
 
     A negative denominator counts as infinite, so that the sum shows it. The number of rows is NaN
     where an id may be unknown.
@@ -57,15 +56,12 @@ class ClusterSums:
             for den in {den for _, den in self.metrics if den}:
                 values[den] = np.where(values[den] < 0, np.inf, values[den])
             made |= {name: pa.array(one) for name, one in values.items()}
-            for y in floats_of(batch, self.plain)[0]:
-                low, high = (np.fmax.reduce(one, initial=np.nan) for one in (-y, y))
-                told.append((low, high, ((y != 0) & (y != 1) & ~np.isnan(y)).any()))
+            told.append(told_by(batch, self.plain))
             ids = [batch.column(name) for name in self.ids]
             unknown = any(one.null_count or pa.types.is_floating(one.type) for one in ids)
             made[_ROWS] = pa.array(np.full(len(batch), np.nan if unknown else 1.0))
             own.append(self.of(pa.table(made)))
-        of_rows = np.reshape(told, (-1, len(self.plain), 3))
-        return (self.of(pa.concat_tables(own)), np.fmax.reduce(of_rows)) if own else None
+        return (self.of(pa.concat_tables(own)), np.fmax.reduce(told)) if own else None
 
     def of(self, rows: pa.Table) -> pa.Table:
         added = [*self.numbers, _ROWS]

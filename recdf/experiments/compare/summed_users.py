@@ -348,7 +348,8 @@ class SummedArms(ArmsInCells):
         if weight is not None:
             parts, specs, covariates = weighed(parts, specs, covariates, weight)
         every = [*specs.values(), *itertools.chain.from_iterable(covariates.values())]
-        summed = itertools.chain(beside, *every, (num for num, _ in named.values()))
+        summed = itertools.chain(beside, *every)
+        plain = list(dict.fromkeys(num for num, _ in named.values())) if weight else []
         columns = list(dict.fromkeys(name for name in summed if name is not None))
         at = {name: i for i, name in enumerate(columns)}
         forms = [
@@ -356,7 +357,7 @@ class SummedArms(ArmsInCells):
             for name, one in specs.items()
         ]
         cell_forms = {} if before is None else before.cell_forms(control)
-        summing = Summing.planned(parts, forms, columns, labels, key, beside, cell_forms)
+        summing = Summing.planned(parts, forms, columns, labels, key, beside, plain, cell_forms)
         users = SummedUsers.of(parts, summing, cell_forms)
         variant, variants = group_codes(users.labels, "data", [variant_col])
         group, groups = group_codes(users.labels, "data", by_cols)
@@ -500,6 +501,10 @@ class SummedArms(ArmsInCells):
         """What the columns of each metric tell, without weights."""
         found = []
         for columns in self.named.values():
+            if self.weight is not None:
+                low, high, odd = self.users.summing.told[columns[0]]
+                found.append(MetricKind.of(columns, (-low, high), not odd))
+                continue
             at = self.at[columns[0]]
             known = self.users.record.cells(self.cells[..., self.kinds >> at & 1 == 0].ravel())
             seen = known.low[at], known.high[at]
