@@ -245,7 +245,7 @@ def test_lists_are_those_of_statsmodels(options, alpha, side, diff):
         std = (wide[row["model"]] - wide["base"]).std()
         assert row["std"] == pytest.approx(std, rel=1e-9)
         n = TTestPower().solve_power(diff / std, None, alpha, 0.8, alternative=side)
-        assert row["n"] == max(3, math.ceil(n - 1e-4))
+        assert row["n"] == max(30, math.ceil(n - 1e-4))  # with fewer there is no verdict
     back = EX.plan_comparison(frame, "ndcg", baseline="base", n=int(plan["n"].iloc[0]), **options)
     assert back["mde_abs"].iloc[0] == pytest.approx(plan["mde_abs"].iloc[0])
     relative = EX.plan_comparison(
@@ -411,6 +411,42 @@ def test_a_plan_says_where_skewness_will_withhold_the_verdict():
         expected = dict(zip("AB", arms, strict=True))
         table = rd.compare_variants(frame, "spend", control="A", expected=expected, details=True)
         assert ("skewed" in table["remarks"].iloc[0]) == bool(remark)
+
+
+def test_so_few_users_as_have_no_verdict_find_nothing(tmp_path):
+    users = past()
+    for share in (0.5, 0.95):
+        plan = EX.plan_experiment(users, "spend", rel_effect=5.0, control_share=share).iloc[0]
+        assert min(plan["n_control"], plan["n_treatment"]) == 20
+    few = EX.plan_experiment(users, "spend", n=38)
+    assert few[["mde_abs", "power"]].fillna(-1).values.tolist() == [[-1, 0]]
+    page = rd.report(path=tmp_path / "plan.html", experiment={"": few})
+    assert "nothing is likely to be shown on" in page.read_text(encoding="utf-8")
+    assert EX.plan_experiment(users, "spend", n=40)["mde_abs"].iloc[0] > 0
+    guard = EX.plan_experiment(users, "spend", n=38, guardrails={"spend": "-90%"})
+    assert guard["power"].tolist() == [0]
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("lists", [1, 2])
+def test_a_plan_takes_so_many_lists_that_20_users_differ_in_8_of_10_samples(lists):
+    """One of 20 users gains .9: 150 users show that by t, of whom 7 or 8 differ."""
+    draw = np.random.default_rng(5)
+    user = np.repeat(np.arange(2000), lists)
+    gain = 0.9 * (user % 20 == 0)
+    frame = pd.DataFrame({"user_id": user, "list": np.arange(len(user)), "ndcg": 0.1})
+    frame = pd.concat([frame.assign(model="a"), frame.assign(model="b", ndcg=0.1 + gain)])
+    options = {"baseline": "a", "user_col": ["user_id", "list"]}
+    plan = EX.plan_comparison(frame, "ndcg", diff=0.045, **options).iloc[0]
+    n = int(plan["n"]) // lists
+    assert plan["n"] == pytest.approx(n * lists, abs=1)
+    seen = stats.binom.sf(19, n, 0.05)
+    assert 0.78 < seen < 0.86
+    few = EX.plan_comparison(frame, "ndcg", n=150 * lists, **options).iloc[0]
+    assert np.isnan(few["mde_abs"])
+    sample = frame[frame["user_id"].isin(draw.choice(2000, 150, replace=False))]
+    table = rd.compare_models(sample, "ndcg", **options)
+    assert table["withheld"].tolist() == ["few_lists_differ"]
 
 
 def test_wrong_plans_are_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Annotated
 
 import numpy as np
@@ -11,6 +12,8 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.constraints import Above0, OneLabel, Positive, Share, a_number
 from ...inputs.door import checks_names
+from ...inputs.sorting import distinct
+from ...judge.cautions import FEW_LISTS, FEW_UNITS
 from ...judge.choices import Alternative, Columns, as_columns
 from ...judge.per_user_columns import metric_specs, warn_of_weights
 from ...judge.users import model_pairs, read_model_rows
@@ -74,9 +77,10 @@ def plan_comparison(
     -------
     DataFrame
         One row per metric and model: `metric`, `baseline`, `model`, `n_lists` (in the data, of both
-        models), `mean_baseline`, `std`, `n` (lists that it takes, int64), `n_low`, `n_high` (null
-        with `n=`), `mde_abs`, `mde_rel` (null unless the baseline's mean is positive),
-        `design_effect` (null where every list is a unit).
+        models), `mean_baseline`, `std`, `n` (lists that it takes, int64; at least so many that the
+        verdict is not withheld for too few lists, or too few that differ), `n_low`, `n_high` (null
+        with `n=`), `mde_abs` (null where `n=` are fewer than that), `mde_rel` (null unless the
+        baseline's mean is positive), `design_effect` (null where every list is a unit).
 
     Raises
     ------
@@ -109,6 +113,7 @@ def plan_comparison(
             f"n={n!r}, ⟦diff={diff!r}⟧ and ⟦rel_diff={rel_diff!r}⟧; expected exactly one of them"
         )
     level = alpha / n_comparisons
+    z = NormalDist().inv_cdf(power)
     keys = as_columns(user_col)
     runs = read_model_rows(per_user, keys, [], model_col, as_columns(unit_col))
     warn_of_weights(per_user, "per_user", [model_col, *keys, *specs])
@@ -131,9 +136,15 @@ def plan_comparison(
             reach = 0.0 if bounds is None else bounds[1] - bounds[0]
             unseen = past.unseen(alpha, reach)
             test = PairedTest(level, power, alternative, past.size, unseen)
+            # With fewer lists, or fewer that differ, the verdict would be withheld.
+            differ = np.flatnonzero(minus.sample.num)
+            n_differ = len(differ if units is None else distinct(units[differ]))
+            many = (z / 2 + math.sqrt(z**2 / 4 + FEW_UNITS)) ** 2  # so many are FEW_UNITS or more
+            least = max(FEW_LISTS * past.size, many * there.sum() / n_differ)
             lists = n if wanted is None else test.rows_needed(wanted / past.planned)
             assert lists is not None
-            mde = past.planned * test.least_effect(lists)
+            lists = lists if wanted is None else max(lists, math.ceil(least))
+            mde = past.planned * test.least_effect(lists) if lists >= least else math.nan
             spread = math.exp(Z95 * past.error_std) if n is None else math.nan
             rows.append(
                 {

@@ -24,6 +24,7 @@ from ...inputs.constraints import (
 from ...inputs.door import checks_names
 from ...inputs.frames import as_datetimes
 from ...inputs.sorting import distinct
+from ...judge.cautions import TINY
 from ...judge.choices import (
     Alternative,
     Columns,
@@ -244,7 +245,8 @@ def plan_experiment(
         without covariates), `n_control`, `n_treatment` (int64), `n_low`, `n_high` (95 % interval of
         their sum, null with `n`), `days` (until so many users came; null without `arrivals`),
         `mde_abs`, `mde_rel` (null unless the mean is positive; of a guardrail, the smallest margin
-        that is shown), `power` (of a guardrail with `n`: that its margin is shown),
+        that is shown; both null with fewer than 20 users in an arm, whose verdict is withheld),
+        `power` (of a guardrail with `n`: that its margin is shown; 0 with such an arm),
         `variance_reduction` (null without covariates), `design_effect` (null without clusters),
         `remarks` ("skewed" where `compare_variants` may withhold its verdict, since a few large
         values decide between arms of so different sizes: plan equal arms, `cap=` or
@@ -360,7 +362,7 @@ def plan_experiment(
                 "days": math.nan if coming is None else _days_until(sum(arms), coming),
                 "mde_abs": mde,
                 "mde_rel": mde / past.mean if past.mean > 0 else math.nan,
-                "power": chance,
+                "power": 0.0 if math.isnan(mde) else chance,
                 "variance_reduction": past.reduction,
                 "design_effect": past.design_effect,
                 "remarks": past.remarks(arms),
@@ -504,6 +506,8 @@ class _Design(NamedTuple):
         effect: float | None = None,
     ) -> float:
         """Chance of finding an effect; without one, the smallest effect found with the power."""
+        if min(arms) < TINY:  # the verdict would be withheld
+            return math.nan if effect is None else 0.0
         error = math.sqrt(scale**2 / arms[0] + 1 / arms[1])
         df = sum(arms) / size - 2
         least = unseen.least(arms)
