@@ -105,7 +105,11 @@ def test_models_that_were_not_measured_alike_have_no_best_and_no_verdict_where_b
         assert board.frame["place"].isna().all()
         assert "*" not in str(board)
         assert "so that none is marked as best" in str(board)
-    card(tmp_path, given, segments=users)
+    lines, _ = card(tmp_path, given, segments=users)
+    # The row is about b against a, and is seen from the other side.
+    said = f"({row['verdict']}): a against the second best, b on ndcg@10"
+    assert said in lines["Which"]
+    assert "item_asc of b, item_desc of a)" in said or "ties" not in options
     assert not re.search(BEST, Page(tmp_path / "r.html").source)
     card(tmp_path, {"a": given["a"], "same": given["a"]}, segments=users)
     assert re.search(BEST, Page(tmp_path / "r.html").source)

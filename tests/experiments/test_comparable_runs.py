@@ -41,13 +41,21 @@ UNLIKE = {
         "other_definition",
         "check: other definition of ndcg@10: ",
     ),
-    "population": (evaluated(users="pred"), "other_population", "check: users pred, not true"),
+    "population": (
+        evaluated(users="pred"),
+        "other_population",
+        "check: users pred of B, true of A",
+    ),
     "option": (
         evaluated(ties="item_asc"),
         "other_options",
-        "check: ties item_asc, not item_desc",
+        "check: ties item_asc of B, item_desc of A",
     ),
-    "order": (evaluated(score_col=False), "other_order", "check: order of pred row, not score"),
+    "order": (
+        evaluated(score_col=False),
+        "other_order",
+        "check: order of pred row of B, score of A",
+    ),
     "length": (
         evaluated(pred=lists("popularity").groupby("user_id").head(5)),
         "short_lists",

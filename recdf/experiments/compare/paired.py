@@ -107,7 +107,8 @@ def comparing(
         if own is not other and own and other:
             facts = differing_facts(own, other, metric)
             codes += [one.code for one in facts.values()]
-            unlike += [_said(name, one) for name, one in facts.items()]
+            pair = models[model], models[base]
+            unlike += [_said(name, one, *pair) for name, one in facts.items()]
         shares = np.zeros(2)
         k = cut_off(own, metric)
         if k is not None:
@@ -166,15 +167,17 @@ def unlike_nights(own: AnySpec, base: AnySpec, metric: str) -> str:
     return ", ".join(_said(name, one) for name, one in differing_facts(own, base, metric).items())
 
 
-def _said(name: str, fact: Fact) -> str:
-    """Say what of two models differs; of definitions only the parameters that do."""
+def _said(name: str, fact: Fact, *models: Any) -> str:
+    """Say what of two models differs, and which has which; of definitions only the parameters that
+    do."""
     own, base = (str(one) for one in (fact.own, fact.base))
     if fact.code == "other_definition":
         parts = [re.split(r"[(,)]", one.rpartition("@")[0] or one) for one in (own, base)]
         pairs = [pair for pair in zip(*parts, strict=False) if pair[0] != pair[1]]
         own, base = (" ".join(one) for one in zip(*pairs, strict=True)) if pairs else (own, base)
         name = f"other {name}:"
-    return f"{name.removeprefix('option ')} {own}, not {base}"
+    words = f"{own} of {models[0]}, {base} of {models[1]}" if models else f"{own}, not {base}"
+    return f"{name.removeprefix('option ')} {words}"
 
 
 def cut_off(spec: AnySpec, metric: str) -> int | None:
