@@ -225,5 +225,6 @@ def drawn_budget(row: TableRow) -> Row:
         **ends_of(row, "change"),
         "allowed": row["allowed"],
         "percent": relative,
-        "words": f"{cells['change']}  {cells['verdict']}, budget {cells['budget']}",
+        "words": f"{cells['change']}  {cells['verdict']}, budget {cells['budget']}"
+        f"{(', ' + cells['why']) * (row['effect'] in ('pass', 'fail') and bool(cells['why']))}",
     }

@@ -351,6 +351,25 @@ def test_a_plan_says_that_a_few_large_values_may_decide(tmp_path):
     assert words.str.endswith("; skewed").tolist() == [True, False]
 
 
+# -- a gate
+
+
+def test_a_picture_of_a_gate_says_for_whom_it_passes(tmp_path):
+    """334 users have 1 to 5 lists; those with more are not among them."""
+    draw, n = np.random.default_rng(1), 1000
+    user = np.repeat(np.arange(n), 1 + np.arange(n) % 5)[:n]
+    base = pd.DataFrame({"user_id": user, "s": np.arange(n), "ndcg@10": 0.5})
+    new = base.assign(**{"ndcg@10": 0.6 + 0.1 * draw.normal(size=n)})
+    gate = rd.gate(new, base, {"ndcg@10": -0.02}, user_col=["user_id", "s"])
+    assert gate.verdict == "pass"
+    (reason,) = gate.table["reason"]
+    assert reason == "holds for users with up to 5 lists, the most that was seen"
+    assert rd.plot.forest.data(gate)["words"].str.endswith(f"pass, budget −0.02, {reason}").all()
+    lines, badge = card(tmp_path, gate=gate)
+    assert badge == ("good", "pass")
+    assert reason in lines["Which"]
+
+
 # -- a job
 
 
