@@ -369,7 +369,7 @@ def _gate_row(
         )
         shown = ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")
         labelled = {name: found[name] for name in shown} | {"labels": "people"}
-        most = found["heaviest"]
+        most = found["judged_up_to"]
         if (
             change.bound == "t"
             and found["weight"] > 0
@@ -414,7 +414,7 @@ def _gate_row(
     }
     if settings.uneven and change.n:
         row["unseen_weight"] = _unseen_weight(segment, value, most, settings)
-        if math.isnan(row["unseen_weight"]) and not math.isnan(most):
+        if math.isnan(row["unseen_weight"]):
             row["holds_for"] = users_up_to(most, bool(settings.weight))
     few = change.n < settings.min_lists
     no_share = budget.relative and not mean_baseline > 0

@@ -269,8 +269,10 @@ class MetricKind(NamedTuple):
         known = direction_of(self.mean)
         found = (0.0, 1.0) if self.share else known.bounds if known else (None, None)
         low, high = (np.nan if one is None else one for one in found)
-        there = np.append(np.round(means, 12), self.seen)  # a mean of ones may be rounded up
-        return (np.nan, np.nan) if ((there < low) | (there > high)).any() else (low, high)
+        there = np.append(means, self.seen)
+        # A mean of ones, or the gains of a perfect list, may be rounded up.
+        outside = (there < low - 1e-12) | (there > high + 1e-12)
+        return (np.nan, np.nan) if outside.any() else (low, high)
 
 
 UNKNOWN_KIND = MetricKind()

@@ -53,7 +53,8 @@ class LabelledUnits(NamedTuple):
     that are in f and in rest stand in each · beside : other columns, of the lists with exact values
     and of the rest · n : units with an exact value · typical : how many units of the typical weight
     those with both are · heaviest : the largest weight of all lists of a unit that has a judged
-    one, NaN if no other unit is heavier · plain : each list is a unit, and all have one weight
+    one · heavier : whether another unit is heavier · plain : each list is a unit, and all have one
+    weight
     """
 
     y: Floats
@@ -65,6 +66,7 @@ class LabelledUnits(NamedTuple):
     n: int
     typical: float
     heaviest: float
+    heavier: bool
     plain: bool
 
 
@@ -114,10 +116,9 @@ def labelled_units(
     typical = typical_units(summed(w, sides[0])[own[0]])
     weight = summed(w, known)
     most = weight[own[0]].max(initial=0.0)
-    heaviest = most if weight.max(initial=0.0) > most * (1 + 1e-12) else np.nan
-    return LabelledUnits(
-        found[0], found[1], found[2], share, same, more, n, typical, heaviest, plain
-    )
+    heavier = weight.max(initial=0.0) > most * (1 + 1e-12)
+    y, f, rest = found[:3]
+    return LabelledUnits(y, f, rest, share, same, more, n, typical, most, heavier, plain)
 
 
 def powered_mean(

@@ -116,6 +116,15 @@ def test_a_value_in_another_arm_tells_of_the_column(compare, tmp_path):
     assert found["hitrate@10"] == (0, 1)
 
 
+@pytest.mark.parametrize("compare", [by_rows, by_file, by_moments])
+def test_a_value_that_is_rounded_up_is_no_value_beyond_the_bounds(compare, tmp_path):
+    users = people()[["user_id", "variant", "ndcg@10"]]
+    users.loc[2, "ndcg@10"] = np.nextafter(1, 2)
+    assert bounds_of(compare(users, "ndcg@10", tmp_path))["ndcg@10"] == (0, 1)
+    users.loc[2, "ndcg@10"] = 1e299  # of which no product may overflow
+    assert np.isnan(bounds_of(compare(users, "ndcg@10", tmp_path))["ndcg@10"]).all()
+
+
 @pytest.mark.parametrize("compare", [by_rows, by_file])
 def test_weighted_ones_of_a_stratum_are_no_values_beyond_the_bounds(compare, tmp_path):
     users = people()
@@ -134,13 +143,15 @@ def test_zeros_and_ones_of_a_day_have_bounds(how, second, tmp_path):
     rows["variant"] = np.where(rows["user_id"] % 2, "B", "A")
     shares = (np.random.default_rng(2).random((2, 600)) < 0.4) * 1.0
     rows["paid"], rows["hitrate@10"] = shares
+    rows["ndcg@10"] = 0.4 * shares[0]  # also of two rows, no sum is above 1
     rows.to_parquet(tmp_path / "rows.parquet")
     options = {"control": "A", "time_col": "day", "exposure_col": None, "details": True}
     options |= {"how": how, "larger_is_better": "paid"}
     for given in (rows, tmp_path / "rows.parquet"):
-        table = EX.effect_over_time(given, ["paid", "hitrate@10"], **options)
+        table = EX.effect_over_time(given, ["paid", "hitrate@10", "ndcg@10"], **options)
         found = table[["metric_low", "metric_high"]].to_numpy()
-        np.testing.assert_array_equal(found, [(0, 1), (0, 1), NONE, second])
+        of_ndcg = (0, 1) if how == "mean" else NONE
+        np.testing.assert_array_equal(found, [(0, 1), (0, 1), of_ndcg, NONE, second, of_ndcg])
 
 
 def judged(table, margin):
@@ -177,7 +188,8 @@ def test_a_guardrail_of_zeros_and_ones_counts_the_users_who_turn_it(compare, opt
     few, many = (judged(table, mean * typical / (by + typical) - control) for by in (2.8, 4.5))
     said = f"check: 2.8 {units} who lose all would turn it"
     assert few == ("not_safe", "not shown safe", said)
-    assert many == ("safe", "safe", "")
+    beside = ", for users with a weight of up to 1.5" * ("weight_col" in options)
+    assert many == ("safe", f"safe{beside}", "")
 
 
 @pytest.mark.parametrize("compare", [by_rows, by_file])

@@ -340,6 +340,20 @@ def test_a_gate_says_up_to_what_weight_it_holds_and_asks_the_population():
     assert (plain["effect"], plain["reason"], plain["holds_for"]) == ("pass", "", "")
 
 
+def test_a_gate_of_few_labels_asks_the_population_for_heavier_users_too():
+    """People judged 60 of 100 users of two lists; the population has another, of 100 lists."""
+    keys = pd.DataFrame({"user_id": np.arange(200) // 2, "session": np.arange(200)})
+    lists = [keys.assign(m=m + 0.01 * (np.arange(200) % 3)) for m in (0.5, 0.48)]
+    people = [one[one["user_id"] < 60].reset_index(drop=True) for one in lists]
+    key = {"user_col": ["user_id", "session"], "bounds": {"m": (0, 1)}, "cheap": lists}
+    row = rd.gate(*people, {"m": -0.2}, **key).table.iloc[0]
+    assert row["reason"] == "holds for users with up to 2 lists, the most that was seen"
+    users = pd.DataFrame({"user_id": [*keys["user_id"], *[100] * 100]})
+    row = rd.gate(*people, {"m": -0.2}, users=users, **key).table.iloc[0]
+    assert row["unseen_weight"] == pytest.approx(1 / 3)
+    assert row["effect"] == "undecided"
+
+
 @pytest.mark.parametrize(
     ("value", "written"), [(-26.66, "−26.7"), (1352983870967.742, "+1.35T"), (4.2e-9, "+4.2e−9")]
 )

@@ -397,9 +397,14 @@ def labelled_row(
     a weight of the judge, that of people.
     """
     units = labelled_units(y, f, judged, weights, unit, beside)
-    counts = {"n_human": (judged & ~np.isnan(y)).sum(), "n_cheap": (~judged & ~np.isnan(f)).sum()}
+    counts = {
+        "n_human": (judged & ~np.isnan(y)).sum(),
+        "n_cheap": (~judged & ~np.isnan(f)).sum(),
+        "judged_up_to": units.heaviest,
+        "heaviest": units.heaviest if units.heavier else np.nan,
+    }
     if min(counts["n_human"], len(units.y)) < 3:
-        nothing = {**dict.fromkeys(["df", "heaviest", *POWERED_COLUMNS], np.nan), "ends": None}
+        nothing = {**dict.fromkeys(["df", *POWERED_COLUMNS], np.nan), "ends": None}
         return nothing | counts | {"remarks": "few_human"}
     y, f, rest = units[:3]
     n = len(y)
@@ -452,7 +457,6 @@ def labelled_row(
         "weight": found.weight,
         "p_random": random,
         "n_effective": units.n * narrower**2,
-        "heaviest": units.heaviest,
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
 
@@ -489,7 +493,8 @@ def powered_pair(
     base_f = np.where(np.isnan(f), np.nan, base_f)
     base = labelled_row(base_y, base_f, judged, bounds, *of_lists)
     found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
-    row = {name: found[name] for name in (*CHEAP_COLUMNS, "heaviest", "remarks")}
+    of_units = "judged_up_to", "heaviest"
+    row = {name: found[name] for name in (*CHEAP_COLUMNS, *of_units, "remarks")}
     return CheapPair((base["mean"], base["mean"] + found["mean"]), found["ends"], row)
 
 

@@ -39,7 +39,7 @@ from ...stats.arms import Sample
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test
 from ..decide.balance import p_of_shares
 from ..join.roll_up import Times, comparable_times, read_exposure
-from ..samples import MetricRows
+from ..samples import UNKNOWN_KIND, MetricRows
 
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]
 UserValue = Literal["sum", "mean"]
@@ -363,9 +363,11 @@ class PeriodMetric(NamedTuple):
             return MetricRows(one.name, Sample(num, other), {}, kind=one.kind)
         n = n_rows if other is None else other
         null = (n == 0) & ((n_rows > 0) | (not self.absent))
-        values = num / np.maximum(n, 1) if self.value == "mean" else num
+        values, kind = num, UNKNOWN_KIND  # the definition says nothing of sums
+        if self.value == "mean":
+            values, kind = num / np.maximum(n, 1), one.kind
         defined, nulls = (~null, null) if null.any() else (None, None)
-        kind = one.kind.of_values(values[~null])
+        kind = kind.of_values(values[~null])
         return MetricRows(one.name, Sample(values), {}, defined, nulls, kind=kind)
 
 

@@ -74,6 +74,9 @@ def judge_guardrail(row: AnyRow, budget: Budget) -> Row:
         note = note or "the control's mean is not above 0"
     elif loses:
         note = "worse"
+    codes = [one for one in codes_of(row["remarks"]) if not turned or one != _TURNED]
+    if shown != NOT_SAFE and row.get("holds_for"):
+        codes.append("heavier_unseen")  # where the table has shown no difference, too
     return {
         "margin": budget.text,
         "change": change,
@@ -83,15 +86,15 @@ def judge_guardrail(row: AnyRow, budget: Budget) -> Row:
         "p_harmed": p_harmed,
         "effect": shown,
         "note": note,
-        "remarks": by_rank(one for one in codes_of(row["remarks"]) if not turned or one != _TURNED),
+        "remarks": by_rank(codes),
     }
 
 
-def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[str]:
+def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> None:
     """Take back what is said of a guardrail if a few unseen units at a bound of the metric would
-    turn it. Return a remark where no bound is known, and give `row` its numbers."""
+    turn it. Remark where no bound is known, and give `row` its numbers."""
     if found["effect"] == NOT_SAFE or str(row["method"]).startswith("quantile"):
-        return []
+        return
     adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
     control, mean = means = np.array([row[f"mean_{side}{adjusted}"] for side in _SIDES])
     n = np.array([row[f"n_typical_{side}"] for side in _SIDES])
@@ -124,6 +127,4 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> list[st
     if few:
         found |= {"effect": NOT_SAFE, "note": sentence("role", "", _TURNED, row=row)}
     elif unbounded.any():
-        found["remarks"] = by_rank([*codes_of(row["remarks"]), "guardrail_unbounded"])
-        return ["guardrail_unbounded"]
-    return []
+        found["remarks"] = by_rank([*codes_of(found["remarks"]), "guardrail_unbounded"])
