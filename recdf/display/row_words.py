@@ -204,7 +204,8 @@ def drawn_change(row: TableRow) -> Row:
         if row["effect"] == "none" and not pd.isna(row["could_see"]):
             numbers += f"; {estimated(row['could_see'], significant=2)} would be seen within a week"
     else:
-        numbers = f"{brief(row['before'])} to {brief(row['after'])} from {row['changed']:%Y-%m-%d}"
+        numbers = f"{brief(row['before'])} to {brief(row['after'])} "
+        numbers += f"from {pd.Timestamp(row['changed']):%Y-%m-%d}"  # a text in a table from CSV
     return {
         "metric": "Changes of level",
         "label": ", ".join(filter(None, what)),

@@ -374,7 +374,7 @@ def test_a_picture_of_a_gate_says_for_whom_it_passes(tmp_path):
 
 
 @pytest.mark.parametrize(("change", "rings"), [("line", 0), ("step", 1)])
-def test_a_drift_has_no_ring_of_a_new_level(change, rings):
+def test_a_drift_has_no_ring_of_a_new_level(change, rings, tmp_path):
     night = np.arange(200)
     spread = 0.1 * np.random.default_rng(7).normal(size=200)
     values = 10 + spread - (0.006 * night if change == "line" else 0.5 * (night >= 120))
@@ -386,3 +386,9 @@ def test_a_drift_has_no_ring_of_a_new_level(change, rings):
     found = history.changes().iloc[0]
     assert found["verdict"].startswith("drifts" if change == "line" else "worse")
     assert rd.plot.history.data(history)["changed"].sum() == rings
+    table = history.changes()
+    back = pd.read_csv(_csv(table, tmp_path))
+    words = [rd.plot.forest.data(one)["words"].tolist() for one in (table, back)]
+    assert words[0] == words[1]
+    assert f"from {found['changed']:%Y-%m-%d}" in words[0][0]
+    assert card(tmp_path, experiment={"": table}) == card(tmp_path, experiment={"": back})
