@@ -224,7 +224,8 @@ def row_name(row: Mapping[Any, Any]) -> str:
             name for name in names if name not in ("better", "alike", "outliers", *VERDICT_COLUMNS)
         ]
         return ", ".join(row[name] for name in names if row[name] and isinstance(row[name], str))
-    segments = [f"{name} {row[name]}" for name in columns_before(row, "metric")]
+    before = [name for name in columns_before(row, "metric") if row[name] != ""]
+    segments = [f"{name} {row[name]}" for name in before]
     sides = ("treatment", "control"), ("model", "baseline")
     pairs = [f"{row[new]} vs. {row[old]}" for new, old in sides if {new, old} <= row.keys()]
     return ", ".join([*segments, str(row["metric"]), *pairs])

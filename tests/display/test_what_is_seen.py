@@ -166,7 +166,8 @@ def test_a_model_that_is_worse_where_both_have_lists_fails_the_command(tmp_path,
     said = capsys.readouterr().err
     assert "new vs. old: better, but worse where both have lists" in said
     assert main([*call[:-1], "new", "--fail-on", "worse"]) == 1  # and in the other direction
-    capsys.readouterr()
+    assert main(["leaderboard", *call[1:], "--fail-on", "worse"]) == 1
+    assert ": segment all, hitrate@1, new vs. old: better, but worse " in capsys.readouterr().err
     lacking_lists(lost=0).to_parquet(tmp_path / "whole")
     assert main(["compare", str(tmp_path / "whole"), "--baseline", "old", *call[4:]]) == 0
 
