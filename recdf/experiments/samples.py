@@ -190,6 +190,14 @@ def rounding_of(*values: Floats) -> float:
     return max(1e-12 * (high - low), 2.0**-48 * max(-low, high))
 
 
+def within_bounds(bounds: MetricBounds, values: Any) -> bool:
+    """Whether no value is outside, but for rounding: that of a perfect list may be a little above
+    1, and so may the mean of ones."""
+    low, high = bounds
+    there = np.asarray(values)
+    return not ((there < low - 1e-12) | (there > high + 1e-12)).any()
+
+
 def bounds_of(
     metric: str,
     declared: DeclaredBounds,
@@ -202,8 +210,8 @@ def bounds_of(
     metric, so that a value outside of its bounds only says that they are not those of the column.
     """
     found = declared.get(metric) or defined_bounds(definition or metric)
-    low, high = seen_bounds(*values)
-    if found is None or found[0] <= low <= high <= found[1]:
+    low, high = seen = seen_bounds(*values)
+    if found is None or within_bounds(found, seen):
         return found
     if metric not in declared:
         return None
@@ -270,9 +278,7 @@ class MetricKind(NamedTuple):
         found = (0.0, 1.0) if self.share else known.bounds if known else (None, None)
         low, high = (np.nan if one is None else one for one in found)
         there = np.append(means, self.seen)
-        # A mean of ones, or the gains of a perfect list, may be rounded up.
-        outside = (there < low - 1e-12) | (there > high + 1e-12)
-        return (np.nan, np.nan) if outside.any() else (low, high)
+        return (low, high) if within_bounds((low, high), there) else (np.nan, np.nan)
 
 
 UNKNOWN_KIND = MetricKind()

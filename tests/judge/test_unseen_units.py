@@ -319,6 +319,18 @@ def test_a_gate_without_bounds_is_undecided_and_names_what_turns_it():
     assert fast.table["turning_value"].isna().all()
 
 
+@pytest.mark.parametrize("bounds", [None, {"ndcg@10": (0, 1)}])
+def test_the_value_of_a_perfect_list_that_is_rounded_up_lies_within_the_bounds(bounds):
+    best = np.nextafter(1, 2)
+    base = pd.DataFrame({"user_id": range(400), "ndcg@10": np.where(np.arange(400) % 3, 0.5, best)})
+    more = base["ndcg@10"].mask(np.arange(400) % 7 == 0, best)  # of 38 lists, by .5
+    own = base.assign(**{"ndcg@10": more})
+    assert rd.gate(own, base, {"ndcg@10": -0.1}, bounds=bounds).passed
+    row = rd.compare_models({"a": base, "b": own}, baseline="a", bounds=bounds, details=True)
+    assert row["verdict"].tolist() == ["better"]
+    assert row["turned_by"].tolist() == [pytest.approx(38 * 0.5)]  # users who fall by 1
+
+
 def test_a_gate_says_up_to_what_weight_it_holds_and_asks_the_population():
     own, base = gate_sides(0.0, "ndcg@10", 400)
     sessions = [one.assign(session=1) for one in (own, base)]
