@@ -64,8 +64,6 @@ QUANTILES = {"min": 0.0, "median": 0.5, "max": 1.0}
 GMEAN_FLOOR = 1e-5  # a value of 0 counts as this in a geometric mean, as in trec_eval
 OF_MEANS = ("mean", "gmean", "urisk")  # means of transformed values, which take weights
 STAT = either(one_of((*OF_MEANS, "sum", "std", *QUANTILES)), SHARE)
-# Statistics that are better in the direction of their metric.
-STAT_OF_MODELS = either(one_of(("mean", "sum", "median", "min", "max", "gmean")), SHARE)
 Stat = str | float
 ERRORS = ["value", "se", "ci_low", "ci_high"]
 

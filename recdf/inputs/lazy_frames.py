@@ -28,8 +28,7 @@ def refuse_twice(names: Iterable[Any], role: str, wanted: Iterable[Any] | None =
     asked = count if wanted is None else dict.fromkeys(wanted)
     if twice := [name for name in asked if count[name] > 1]:
         raise ColumnError(
-            f"{role} has {len(twice)} column names twice ({examples(twice)}); expected distinct "
-            "names"
+            f"{role} has several columns of one name ({examples(twice)}); expected distinct names"
         )
 
 

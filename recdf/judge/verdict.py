@@ -103,8 +103,8 @@ def sentence(
     remarks: Iterable[str] = (),
     row: AnyRow | None = None,
 ) -> str:
-    """Return the verdict of a row in words: why it is withheld, else the effect, which may stand
-    in words of its own, and what is added to it."""
+    """Return the verdict of a row in words: why it is withheld, else the effect and what is added
+    to it."""
     row = row or {}
     effect_both = row.get("effect_both")
     clustered = str(row.get("method")).endswith("+cluster")
@@ -123,9 +123,15 @@ def sentence(
     if withheld:
         return said(CAUTIONS[withheld].words, f"check: {CAUTIONS[withheld].topic}")
     added = [CAUTIONS[code] for code in remarks if CAUTIONS[code].adds]
-    return EFFECTS[kind].get(effect, effect) + "".join(
+    return EFFECTS[kind][effect] + "".join(
         said(one.adds, f" ({one.code.replace('_', ' ')})") for one in added
     )
+
+
+def added_words(row: AnyRow) -> str:
+    """Return what the verdict of a row adds to its effect, with numbers that a row without details
+    has nowhere else."""
+    return str(row["verdict"]).removeprefix(EFFECTS["models"][row["effect"]])
 
 
 def users_up_to(most: float, weighted: bool, units: str = "users") -> str:

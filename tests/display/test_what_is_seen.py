@@ -234,6 +234,17 @@ def test_what_was_not_checked_stands_beside_every_verdict(options, words, tmp_pa
         assert said.endswith("the sample ratio was not checked") == (UNCHECKED in words)
 
 
+@pytest.mark.parametrize("details", [True, False])
+def test_the_headline_says_for_whom_a_table_without_details_holds(details, tmp_path):
+    users = with_covariate().assign(w=lambda f: 1 + f.index // 2 % 3)
+    options = {"control": "A", "expected": EQUAL, "weight_col": "w", "details": details}
+    table = rd.compare_variants(users, "y", **options)
+    lines, badge = card(tmp_path, experiment=table)
+    assert badge == ("better", "better")
+    said = "B is better than the control A on y, for users with a weight of up to 3."
+    assert said in lines["Which"]
+
+
 def test_a_decision_does_not_ship_unseen_that_nobody_checked_the_sample_ratio(tmp_path):
     """The verdict of the first metric is withheld, and another one ships."""
     data = with_covariate()

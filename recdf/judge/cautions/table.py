@@ -490,7 +490,8 @@ _ALL = (
     ),
     Caution(
         "heavier_unseen",
-        "users have unequal weights, and heavier ones than those seen could turn what is said",
+        "users or clusters have unequal weights or numbers of lists, and heavier ones than those "
+        "seen could turn what is said",
         adds=", for {holds_for}",
         warns=False,
         fires=lambda holds_for, effect: (holds_for != "") & effect.isin(_OF_WEIGHTED_MEANS),
