@@ -228,9 +228,7 @@ class Summing:
         assert code is not None  # the variant has a column
         shape = tuple(map(len, values))
         table = np.zeros(int(np.prod(shape)), np.int64)
-        few = len(table) <= _FEW_LABELS
-        there = [(code == i).any() for i in range(len(table))] if few else np.bincount(code)
-        for one in np.flatnonzero(there):
+        for one in np.flatnonzero(np.bincount(code)):
             places = np.unravel_index(one, shape)
             key = tuple(own[int(i)] for own, i in zip(values, places, strict=True))
             table[one] = cells.setdefault(key, len(cells))
@@ -238,15 +236,7 @@ class Summing:
 
 
 def _codes_of_labels(column: pa.Array) -> tuple[Any, list[Any]]:
-    """Codes of labels, and the labels; those of one byte, such as A and B, are their own codes."""
-    if column.type == pa.large_string():
-        _, edges, text = column.buffers()
-        ends = np.frombuffer(edges, np.int64)[column.offset : column.offset + len(column) + 1]
-        if (np.diff(ends) == 1).all():
-            own = np.frombuffer(text, np.uint8)[ends[0] : ends[-1]]
-            first = int(own.min())
-            last = int(own.max())
-            return own - first, [chr(i) for i in range(first, last + 1)]
+    """Codes of labels, and the labels."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     if column.dictionary.null_count:
