@@ -1,7 +1,6 @@
 """The few units that are farthest from the mean, which are kept of users in parts.
 
-Each thread has its own. A bound tells which units may be among the farthest, and threads let each
-other know how far theirs are.
+Each part has its own. A bound tells which units may be among the farthest.
 """
 
 from __future__ import annotations
@@ -20,9 +19,7 @@ from .effects.units import Linear, Units, UnitValues
 
 # The farthest units of each cell that are kept. When more than `_WAITING` have gathered, they are
 # cut back to these. If more than `_MOST` are left because all are equally far, the rows are needed.
-# Rows are looked at in runs of `_RUN`, of which most have no value that is far.
-KEPT_FAR, _WAITING, _MOST, _RUN = 32, 2**7, 2**17, 2**9
-_UNKNOWN = np.zeros(KEPT_FAR)
+KEPT_FAR, _WAITING, _MOST = 32, 2**7, 2**17
 
 # What tells the cells of users apart: bits of what is null, and the values of the columns of
 # labels.
@@ -45,9 +42,7 @@ FormsOfPairs = Mapping[tuple[Any, ...], Mapping[CellKey, CellForm]]
 
 class FarForm(NamedTuple):
     """A metric by its columns, and v = f·x + constant, of which |v| is about how far a unit is from
-    the mean. `of_cells` are the forms of single cells, where they are known. `farthest_seen` has,
-    for each cell, how far the farthest units are of which some thread knows: lower bounds, which
-    grow as threads see more units."""
+    the mean. `of_cells` are the forms of single cells, where they are known."""
 
     metric: Linear
     covariates: tuple[Linear, ...]
@@ -55,7 +50,6 @@ class FarForm(NamedTuple):
     form: Floats
     constant: float
     of_cells: Mapping[CellKey, CellForm]
-    farthest_seen: dict[CellKey, Floats]
 
     @classmethod
     def of(cls, metric: Linear, covariates: tuple[Linear, ...], record: Aggregates) -> FarForm:
@@ -73,7 +67,7 @@ class FarForm(NamedTuple):
         values = UnitValues.around_both(units, slopes(units)[0])
         form = values.form[0]
         constant = float(values.centres[0])
-        return cls(metric, tuple(others), at, form, constant, {}, {})
+        return cls(metric, tuple(others), at, form, constant, {})
 
     def at(self, keys: Sequence[CellKey]) -> tuple[Floats, Floats]:
         """f and the constant of each cell."""
@@ -101,8 +95,7 @@ class Far:
     ) -> None:
         """Take what is far of some rows."""
         if len(self.bound) < len(keys):
-            least = [form.farthest_seen.get(key, _UNKNOWN)[0] for key in keys]
-            self.bound = np.maximum(with_room(self.bound, 0, len(keys)), least)
+            self.bound = with_room(self.bound, 0, len(keys))
         own = [columns[i] for i in form.columns]
         constant = 0.0
         if form.of_cells:
@@ -115,18 +108,14 @@ class Far:
             v = own[0] if len(own) == 1 and form.form[0] == 1 else own[0] * form.form[0]
             for f, x in zip(form.form[1:], own[1:], strict=True):
                 v += f * x
-        starts = np.arange(0, len(v), _RUN)
-        ends = np.maximum(
-            np.maximum.reduceat(v, starts) + constant, -np.minimum.reduceat(v, starts) - constant
-        )
-        may_be_far = ends >= self.bound.min()
-        self.largest_left_out = float(ends.max(initial=self.largest_left_out, where=~may_be_far))
-        if not may_be_far.any():
+        every = np.abs(v + constant)
+        may_be_far = every >= self.bound.min()
+        rows = np.flatnonzero(may_be_far)
+        left_out = np.where(may_be_far, 0.0, every).max(initial=self.largest_left_out)
+        self.largest_left_out = float(left_out)
+        if not len(rows):
             return
-        rows = (starts[may_be_far, None] + np.arange(_RUN)).ravel()
-        if may_be_far[-1]:
-            rows = rows[rows < len(v)]
-        far = np.abs(v.take(rows) + constant)
+        far = every.take(rows)
         of = cell.take(rows)
         is_far = far >= self.bound.take(of)
         if np.count_nonzero(is_far) > _WAITING:
@@ -151,17 +140,8 @@ class Far:
         self.cell = np.concatenate([self.cell, cell])
         self.count = np.concatenate([self.count, count])
 
-    def tell(self, form: FarForm, keys: Sequence[CellKey]) -> None:
-        """Let other parts know how far the farthest units of this one are."""
-        far = self.cut(*form.at(keys))
-        for c, key in enumerate(keys):
-            mine = self.cell == c
-            few = np.minimum(self.count[mine], KEPT_FAR).astype(np.int64)
-            known = np.append(form.farthest_seen.get(key, _UNKNOWN), far[mine].repeat(few))
-            form.farthest_seen[key] = np.sort(known)[-KEPT_FAR:]
-
-    def cut(self, forms: Floats, constants: Floats) -> Floats:
-        """Keep the farthest units of each cell, and return how far they are."""
+    def cut(self, forms: Floats, constants: Floats) -> None:
+        """Keep the farthest units of each cell."""
         far = np.abs((self.rows * forms[self.cell]).sum(axis=1) + constants[self.cell])
         order = np.lexsort((*self.rows.T, -far, self.cell))
         rows = self.rows[order]
@@ -184,7 +164,6 @@ class Far:
         self.rows, self.cell, self.count = rows[kept], cell[kept], count[kept]
         if len(self.cell) > _MOST:
             raise RowsNeeded
-        return np.asarray(far[kept])
 
 
 def with_room(values: Any, axis: int, n: int) -> Any:

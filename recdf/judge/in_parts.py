@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from ..stats.numbers import Floats
 from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, order_of_cells, products_of
 from .effects.fits import Fit
 from .effects.units import Cubes, FarRows, Linear, Units, with_digits
-from .far_units import KEPT_FAR, CellKey, Far, FarForm, FormsOfPairs, with_room
+from .far_units import CellKey, Far, FarForm, FormsOfPairs, with_room
 
 # The cell that has no users: the last one. A largest index is thus that of a cell with users.
 NO_USERS = -1
@@ -74,7 +74,7 @@ class Summing:
 
     Rows of which other columns are null have cells of their own, and `fill` in place of a null.
     `ratios` are numerators with their denominators: a null beside 0 is nothing to count, and has
-    cells of its own, too. `forms` has one of each metric, and then those of single comparisons.
+    cells of its own, too. `forms` has one of each metric, or of each comparison of a metric.
     `cubed` are the columns of which third moments are taken, with a number near each: those of each
     form if the arms are unequal, and at the end all covariates. It may be empty.
     """
@@ -130,10 +130,10 @@ class Summing:
         ratios = [metric for metric, _ in metrics]
         first = with_digits(ratios, sample, one_cell, 1, span, grid)
         forms = [FarForm.of(*one, first) for one in metrics]
-        forms += [
-            forms[metric]._replace(of_cells=of_cells, farthest_seen={})
+        forms = [
+            forms[metric]._replace(of_cells=of_cells)
             for (metric, *_), of_cells in cell_forms.items()
-        ]
+        ] or forms
         past = sorted(
             {one.columns[i] for one in forms for x in one.covariates for i in x if i is not None}
             | set(map(columns.index, beside))
@@ -148,19 +148,7 @@ class Summing:
         middles = [(at, fill[at]) for at in cubed]
         fill = np.clip(fill, low, high)
         of = dict(zip(plain, told.tolist(), strict=True))
-        one = cls(columns, ratios, label_cols, user, span, fill, first.grid, forms, middles, of)
-        return one._knowing(parts.sample)
-
-    def _knowing(self, sample: pa.RecordBatch) -> Summing:
-        """The same, where the first rows tell how far the farthest units are at least."""
-        found = self([sample])
-        forms = []
-        for form, far in zip(self.forms, found.far, strict=True):
-            far.cut(*form.at(found.keys))
-            least = np.tile(far.bound[:, None], KEPT_FAR)  # its units are seen again in their part
-            seen = dict(zip(found.keys, least, strict=True))
-            forms.append(form._replace(farthest_seen=seen))
-        return replace(self, forms=forms)
+        return cls(columns, ratios, label_cols, user, span, fill, first.grid, forms, middles, of)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
@@ -197,7 +185,7 @@ class Summing:
         if not cells:
             return SummedPart([], None, empty, cubes, far, ids)
         for one, form in zip(far, self.forms, strict=True):
-            one.tell(form, list(cells))
+            one.cut(*form.at(list(cells)))
         whole = in_steps(sums, self.grid.slices)
         return SummedPart(list(cells), whole, empty, cubes, far, ids)
 
@@ -369,17 +357,15 @@ class SummedUsers:
     """Aggregates of all users by cell. The last cell is `NO_USERS`, and the others have a key, and
     a row of `labels` each.
 
-    The tails of a metric are those of `of_pairs` if a comparison of two variants has its own (by
-    metric, control and treatment), else of `of_metrics`. `past` are the columns of all covariates,
-    and what is tested beside them.
+    `tails` are those of a metric, or of a comparison by metric, control and treatment. `past` are
+    the columns of all covariates, and what is tested beside them.
     """
 
     labels: pd.DataFrame
     keys: list[CellKey]
     record: Aggregates
     empty: Floats
-    of_metrics: list[Tails]
-    of_pairs: Mapping[tuple[Any, ...], Tails]
+    tails: Mapping[tuple[Any, ...], Tails]
     past: list[int]
     past_cubes: Cubes | None
     summing: Summing
@@ -439,15 +425,14 @@ class SummedUsers:
         past = summing.cubed[-1][0] if cubes else []
         past_cubes = cubes.pop() if cubes else None
         # There may be no third moments of the forms.
-        tails = [Tails(*one) for one in itertools.zip_longest(summing.forms, every_far, cubes)]
-        n_metrics = len(summing.ratios)
+        tails = itertools.starmap(Tails, itertools.zip_longest(summing.forms, every_far, cubes))
+        names = [*pairs] or [(i,) for i in range(len(summing.ratios))]
         return cls(
             labels,
             [*place],
             Aggregates(summing.grid, sums, *summing.span),
             empty,
-            tails[:n_metrics],
-            dict(zip(pairs, tails[n_metrics:], strict=True)),
+            dict(zip(names, tails, strict=True)),
             past,
             past_cubes,
             summing,
@@ -461,6 +446,10 @@ class SummedUsers:
         work = Spreads(one, self.keys, of_cells, sizes)
         found = _made_of_all(parts, work, [*one.label_cols, *one.columns])
         return [np.sum(of, axis=0) for of in zip(*found, strict=True)]
+
+    def form(self, metric: int) -> FarForm:
+        """A form of a metric: all have the same columns."""
+        return next(one.form for key, one in self.tails.items() if key[0] == metric)
 
     def variants_of(self, arms: Codes) -> tuple[Any, ...]:
         """The variants of both arms, by their cells."""
@@ -489,8 +478,8 @@ class SummedUsers:
         n = self.record.n[arms].sum(axis=2)
         if n.min() < 2:
             raise RowsNeeded
-        of_pair = metric, *self.variants_of(arms)
-        form, far, cubes = self.of_pairs.get(of_pair, self.of_metrics[metric])
+        pair = self.variants_of(arms) if (metric,) not in self.tails else ()
+        form, far, cubes = self.tails[metric, *pair]
         n_strata = arms.shape[1]
         cells = arms.reshape(2 * n_strata, -1)
         record = self.known(cells, form.columns, constants)

@@ -420,7 +420,7 @@ class SummedArms(ArmsInCells):
             if no_estimate(of.units):
                 raise RowsNeeded
             values = estimate(of.units).values
-            n_columns = len(self.users.of_metrics[metric].form.columns)
+            n_columns = len(self.users.form(metric).columns)
             forms = found.setdefault((metric, *self.users.variants_of(of.cells)), {})
             arms = of.cells.reshape(len(values.form), -1)
             own = zip(arms, values.form, values.centres, strict=True)
@@ -442,7 +442,7 @@ class SummedArms(ArmsInCells):
             if not of.units.regressed:
                 continue
             first = len(sizes)
-            columns = self.users.of_metrics[metric].form.columns
+            columns = self.users.form(metric).columns
             for fit, own in zip(fits(of.units), of.cells, strict=True):
                 read = [columns[i] if i < len(columns) else columns[0] for i in fit.columns]
                 for stratum, cells in enumerate(own.tolist()):
@@ -462,7 +462,7 @@ class SummedArms(ArmsInCells):
 
     def in_cells(self, metric: int, cells: Codes) -> InCells:
         """Both arms of a metric, without users who have no value."""
-        (name, one), form = [*self.specs.items()][metric], self.users.of_metrics[metric].form
+        (name, one), form = [*self.specs.items()][metric], self.users.form(metric)
         there = ~self.missing(one) & (self.users.record.n[cells].sum(axis=(0, 1)) > 0)
         given = self.covariates.get(name, ())
         used = self.usable(given, cells, there)
