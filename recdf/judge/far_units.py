@@ -97,18 +97,11 @@ class Far:
         if len(self.bound) < len(keys):
             self.bound = with_room(self.bound, 0, len(keys))
         own = [columns[i] for i in form.columns]
-        constant = 0.0
-        if form.of_cells:
-            forms, constants = form.at(keys)
-            v = constants[cell]
-            for f, x in zip(forms.T, own, strict=True):
-                v += f[cell] * x
-        else:
-            constant = form.constant
-            v = own[0] if len(own) == 1 and form.form[0] == 1 else own[0] * form.form[0]
-            for f, x in zip(form.form[1:], own[1:], strict=True):
-                v += f * x
-        every = np.abs(v + constant)
+        forms, constants = form.at(keys)
+        every = constants.take(cell)
+        for f, x in zip(forms.T, own, strict=True):
+            every += x if (f == 1).all() else f.take(cell) * x
+        np.abs(every, out=every)
         may_be_far = every >= self.bound.min()
         rows = np.flatnonzero(may_be_far)
         left_out = np.where(may_be_far, 0.0, every).max(initial=self.largest_left_out)
