@@ -162,7 +162,7 @@ def compare_ready(
             continue
         found = estimate(units)
         far = None if units.moments else found.values.farthest(n_top(sum(units.n)))
-        skewness = 0.0 if test in ("permutation", "proportion") else _skewness(found, far)
+        skewness = 0.0 if test in ("permutation", "proportion") else _skewness(found)
         row, tested = compare_pair(row, found, settings, of_units(ready, test, skewness))
         if tested and test != "t":
             waiting[len(rows)] = ready, found, far
@@ -368,7 +368,7 @@ def of_units(ready: Ready, test: str, skewness: float = 0.0) -> dict[str, Any]:
     return numbers | {"n_counted": min(n - zeros), "evenness": least / FEW_UNITS_CARRY}
 
 
-def _skewness(found: MeanEffect, far: Farthest | None) -> float:
+def _skewness(found: MeanEffect) -> float:
     """How skewed the difference is, so that its t interval lies too far to one side; NaN where
     nobody knows.
 
@@ -384,10 +384,11 @@ def _skewness(found: MeanEffect, far: Farthest | None) -> float:
             return np.nan
         return skewness_of_means(known.n, known.central[:, 0, 0] / known.n, known.skewness[:, 0])
     record = units.record
-    if units.stratum is None and not units.clustered and far and len(found.forms):
+    if units.stratum is None and not units.clustered and len(found.forms):
         var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
-        own = zip(found.forms, record.mean, strict=True)
-        beyond = far.largest + max(found.values.apart(f, -float(f @ mean)).max() for f, mean in own)
+        low, high = units.span
+        reach = np.maximum(high - record.mean, record.mean - low)
+        beyond = (np.abs(found.forms) * reach).sum(axis=1).max()
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
             return 0.0
     cubes = None if units.far is None else units.far.cubes
