@@ -262,6 +262,12 @@ class MetricKind(NamedTuple):
         num, den = columns
         return cls(None, num, seen, share) if den is None else cls((num, den), mean_of(columns))
 
+    @classmethod
+    def told(cls, columns: MetricColumns, told: Mapping[str, Sequence[float]]) -> MetricKind:
+        """The same, where `judge.in_parts.told_by` says it of the numerator."""
+        low, high, odd = told[columns[0]]
+        return cls.of(columns, (-low, high), not odd)
+
     def of_values(self, values: Floats) -> MetricKind:
         """The same of a plain mean of these values; null is what is not known."""
         low, high = seen_bounds(values)

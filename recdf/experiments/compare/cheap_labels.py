@@ -493,8 +493,8 @@ def powered_pair(
     base_f = np.where(np.isnan(f), np.nan, base_f)
     base = labelled_row(base_y, base_f, judged, bounds, *of_lists)
     found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
-    of_units = "judged_up_to", "heaviest"
-    row = {name: found[name] for name in (*CHEAP_COLUMNS, *of_units, "remarks")}
+    of_units = *CHEAP_COLUMNS, "judged_up_to", "heaviest", "remarks"
+    row = {name: found[name] for name in of_units}
     return CheapPair((base["mean"], base["mean"] + found["mean"]), found["ends"], row)
 
 

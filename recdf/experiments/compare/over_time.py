@@ -140,7 +140,7 @@ class Trend:
         least, most = units.span
         if not units.has_denominators or max(most.max(), -least.min()) >= HUGE:
             return
-        self.shares = self.shares and metric.kind.share
+        self.shares &= metric.kind.share
         means, added = influence(units)
         size = units.record.n[units.cells]
         weight = 1 / (units.weights**2 / np.maximum(size, 1)).sum()

@@ -113,7 +113,7 @@ def clusters_in_parts(
     try:
         sums([parts.sample])  # what cannot be added up fails here, and not in an engine's worker
         found = parts.run(sums, list(dict.fromkeys([*keys, *numbers, *ids, *plain])))
-        tables, of_rows = zip(*filter(None, found), strict=True)
+        tables, told_of_parts = zip(*filter(None, found), strict=True)
         data = parts.typed(frame_of_table(sums.of(pa.concat_tables(tables))), labels)
     except pa.ArrowException:  # such as keys that are lists
         raise RowsNeeded from None
@@ -129,14 +129,12 @@ def clusters_in_parts(
 
     own = {name: counted(pair) for name, pair in own.items()}
     past = {name: [*map(counted, xs)] for name, xs in past.items()}
-    told = dict(zip(plain, np.fmax.reduce(of_rows).tolist(), strict=True))
+    of_rows = dict(zip(plain, np.fmax.reduce(told_of_parts).tolist(), strict=True))
     metrics = []
     for one, columns in zip(read_metrics(data, own, past, nan), specs.values(), strict=True):
         names = map(covariate_name, covariates.get(one.name, ()))
         xs = dict(zip(names, one.covariates.values(), strict=True))
-        low, high, odd = told[columns[0]]
-        kind = MetricKind.of(columns, (-low, high), not odd)
-        metrics.append(replace(one, covariates=xs, kind=kind))
+        metrics.append(replace(one, covariates=xs, kind=MetricKind.told(columns, of_rows)))
     rows = data[_ROWS].to_numpy()
     weights = {} if weight is None else {weight: Sample(data[weight].to_numpy(), rows)}
     return data, metrics, weights, rows

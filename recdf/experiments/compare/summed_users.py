@@ -502,8 +502,7 @@ class SummedArms(ArmsInCells):
         found = []
         for columns in self.named.values():
             if self.weight is not None:
-                low, high, odd = self.users.summing.told[columns[0]]
-                found.append(MetricKind.of(columns, (-low, high), not odd))
+                found.append(MetricKind.told(columns, self.users.summing.told))
                 continue
             at = self.at[columns[0]]
             known = self.users.record.cells(self.cells[..., self.kinds >> at & 1 == 0].ravel())

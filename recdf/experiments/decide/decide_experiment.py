@@ -313,7 +313,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
             "effect": row["effect"],
             "withheld": "" if budget else row["withheld"],
             "remarks": row["remarks"],
-            "verdict": "",
+            "verdict": row["verdict"],
             "note": "",
         }
         if budget is not None:
@@ -324,7 +324,6 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
             found |= {"effect": "none", "note": note}
         # What the table adds to a verdict stands beside all that is shown of the metric.
         beside = [] if found["effect"] == NOT_SAFE else codes_of(found["remarks"])
-        found["verdict"] = row["verdict"]
         if (found["effect"], found["withheld"]) != (row["effect"], row["withheld"]):
             found["verdict"] = sentence("role", found["effect"], found["withheld"], beside, row)
         if not (found["note"] or row["withheld"]):  # else the gravest caution stands there
