@@ -232,7 +232,12 @@ def turned(row: AnyRow) -> dict[Any, Any]:
         new, old = (found.get(name, np.nan) for name in ("mean_model", "mean_baseline"))
         found["rel_diff"] = new / old - 1 if old > 0 else np.nan
     codes = found["effect"], found["withheld"], codes_of(found["remarks"])
-    return found | {"verdict": sentence("models", *codes, found)}
+    said = sentence("models", *codes, found)
+    adding = [one for one in codes[2] if CAUTIONS[one].adds]
+    if adding == ["heavier_unseen"] and not is_withheld(row):
+        # It holds for the same users. A row without details says in its verdict alone for whom.
+        said = EFFECTS["models"][codes[0]] + added_words(row)
+    return found | {"verdict": said}
 
 
 def is_withheld(row: AnyRow) -> bool:

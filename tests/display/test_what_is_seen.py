@@ -235,6 +235,23 @@ def test_what_was_not_checked_stands_beside_every_verdict(options, words, tmp_pa
 
 
 @pytest.mark.parametrize("details", [True, False])
+def test_the_headline_of_a_pair_that_is_turned_says_for_whom_it_holds(details, tmp_path):
+    """`new` finds what four of five want, and is the baseline of a pair."""
+    user = np.minimum(np.arange(200) // 2, 90)  # the last user has 20 lists, all others have 2
+    true = pd.DataFrame({"user_id": user, "session": np.arange(200), "item_id": 0})
+    fifth = np.arange(200) % 5
+    found = {"new": fifth > 0, "next": fifth < 1, "old": fifth < 3}
+    rows = [true.assign(model=name, item_id=np.where(hit, 0, 1)) for name, hit in found.items()]
+    names = {"user_col": ["user_id", "session"], "by": "model"}
+    result = rd.evaluate(true, pd.concat(rows), "hitrate@1", **names)
+    table = result.compare_models(details=details)
+    assert table["baseline"].tolist() == ["new", "new", "next"]
+    lines, _ = card(tmp_path, result, comparison=table)
+    said = "new is better than the second best, old on hitrate@1, for users with up to 20 lists."
+    assert said in lines["Which"]
+
+
+@pytest.mark.parametrize("details", [True, False])
 def test_the_headline_says_for_whom_a_table_without_details_holds(details, tmp_path):
     users = with_covariate().assign(w=lambda f: 1 + f.index // 2 % 3)
     options = {"control": "A", "expected": EQUAL, "weight_col": "w", "details": details}
