@@ -193,8 +193,7 @@ def sign_of(row: AnyRow) -> Sign:
 def says_worse(row: AnyRow) -> bool:
     """Whether the verdict of a row says worse in any form, such as "worse, but better where both
     have lists"."""
-    both = effect_of_both(row) == "worse"
-    return both or SIGN_OF_EFFECT.get(row.get("effect", "")) == "worse"
+    return "worse" in (effect_of_both(row), SIGN_OF_EFFECT.get(row.get("effect", "")))
 
 
 def effect_of_both(row: AnyRow) -> Any:

@@ -211,8 +211,8 @@ def judge_both(table: pd.DataFrame, better: Directions) -> None:
     table["turned_by_both"] = np.where(shown & ~table["powered"], by, np.nan)
     turned = lacking & ~few & (table["turned_by_both"] < table["unseen"])
     fires, needs = FIRING["short_lists"]
-    own = {"remarks": table["remarks"], "effect": pd.Series(effects, table.index)}
-    remark(own, fires(*(own.get(name, table.get(name)) for name in needs)), "short_lists")
+    own = table.assign(effect=effects)
+    remark(own, fires(*(own[name] for name in needs)), "short_lists")
     # Lists of models that were not measured alike do not compare where both have them, either.
     unlike = [next((c for c in codes_of(text) if c in NOT_ALIKE), "") for text in own["remarks"]]
     found = [lacking & (np.array(unlike) != ""), few, turned]

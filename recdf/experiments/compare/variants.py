@@ -163,13 +163,10 @@ def decide(
             found += itertools.chain.from_iterable(zip(*of_pairs, strict=True))
     at = group_of, control, treatment = arms.of_rows(len(found))
     variants = arms.variants.array
+    worth = np.array([row.pop("strata") for row in found])
     table: dict[str, Any] = {
         **{name: arms.groups[name].array.take(group_of) for name in arms.labels},
-        **{
-            name: np.array([row[name] for row in found])
-            for name in found[0]
-            if name not in ("arms", "strata")
-        },
+        **{name: np.array([row[name] for row in found]) for name in found[0] if name != "arms"},
         "control": variants.take(control),
         "treatment": variants.take(treatment),
         "arms": [row.get("arms") for row in found],
@@ -179,7 +176,7 @@ def decide(
     remark(table, ratio.fails[group_of], "sample_ratio")
     remark(table, ~ratio.checked[group_of], "ratio_not_checked")
     moved = [] if periods else segments_moved(arms, table, ratio)
-    of_strata = strata_moved(arms, table, np.array([row["strata"] for row in found]), apart)
+    of_strata = strata_moved(arms, table, worth, apart)
     _add_differences(table, at, [*of_strata, *differences, *moved])
     read_together(table, settings, intervals)
     # An effect that is found has to stand against the users who may be missing, too.

@@ -284,9 +284,9 @@ def adjustment(table: pd.DataFrame) -> Adjustment:
     table = table.reset_index(drop=True)
     p_adj = table.get("p_adj", pd.Series(np.nan, table.index)).to_numpy(np.float64)
     tested = ~np.isnan(p_adj)
-    nothing = np.zeros(len(table), np.int64)
+    unknown = Adjustment("", np.zeros(len(table), np.int64), tested)
     if "p_value" not in table:
-        return Adjustment("", nothing, tested)
+        return unknown
     p = table["p_value"].to_numpy(np.float64)
     labels = [table[name] for name in known.get("family", ()) if name in table]
     labels.append(table["metric"].isin(known.get("primary", ())))
@@ -294,4 +294,4 @@ def adjustment(table: pd.DataFrame) -> Adjustment:
     for how in (known.get("correction", "none"), "none"):
         if np.allclose(adjust_within(p, family, how), p_adj, rtol=1e-9, atol=0, equal_nan=True):
             return Adjustment(how, family, tested)
-    return Adjustment("", nothing, tested)
+    return unknown

@@ -353,9 +353,7 @@ def worth_of_strata(ready: Ready, rows: ExperimentRows, movable: Codes) -> tuple
         num, den = (np.bincount(cell, values, 2 * n_strata) for values in sample[:2])
         with undefined_is_nan():
             worth = num / den
-    worth = worth.reshape(2, -1)
-    known = ~np.isnan(worth)
-    worth = np.where(known, worth, 0).sum(axis=0) / known.sum(axis=0).clip(1)
+    worth = np.nan_to_num(pd.DataFrame(worth.reshape(2, -1)).mean())
     size = np.ones(len(stratum)) if rows.size is None else both.take(rows.size)
     one = Sample(size * worth[stratum], size)
     control, treatment = np.bincount(both.arm, one.num) / np.bincount(both.arm, size)
