@@ -103,8 +103,8 @@ def sentence(
     remarks: Iterable[str] = (),
     row: AnyRow | None = None,
 ) -> str:
-    """Return the verdict of a row in words: why it is withheld, else the effect and what is added
-    to it."""
+    """Return the verdict of a row in words: why it is withheld, else the effect, which may stand
+    in words of its own, and what is added to it."""
     row = row or {}
     effect_both = row.get("effect_both")
     clustered = str(row.get("method")).endswith("+cluster")
@@ -123,22 +123,18 @@ def sentence(
     if withheld:
         return said(CAUTIONS[withheld].words, f"check: {CAUTIONS[withheld].topic}")
     added = [CAUTIONS[code] for code in remarks if CAUTIONS[code].adds]
-    return EFFECTS[kind][effect] + "".join(
+    return EFFECTS[kind].get(effect, effect) + "".join(
         said(one.adds, f" ({one.code.replace('_', ' ')})") for one in added
     )
 
 
-def added_words(row: AnyRow) -> str:
-    """Return what the verdict of a row adds to its effect, with numbers that a row without details
-    has nowhere else."""
-    return str(row["verdict"]).removeprefix(EFFECTS["models"][row["effect"]])
-
-
-def users_up_to(most: float, weighted: bool, units: str = "users") -> str:
+def users_up_to(most: float, weighted: bool, clusters: bool = False) -> str:
     """Name the users of whom a comparison can speak: heavier ones than the heaviest that was seen
     could turn what it says."""
+    if clusters:
+        return f"clusters with a size of up to {brief(most)}"
     of = f"a weight of up to {brief(most)}" if weighted else f"up to {amount(most, 'list')}"
-    return f"{units} with {of}"
+    return f"users with {of}"
 
 
 def name_heaviest(table: pd.DataFrame, weighted: bool) -> None:
@@ -231,12 +227,7 @@ def turned(row: AnyRow) -> dict[Any, Any]:
         new, old = (found.get(name, np.nan) for name in ("mean_model", "mean_baseline"))
         found["rel_diff"] = new / old - 1 if old > 0 else np.nan
     codes = found["effect"], found["withheld"], codes_of(found["remarks"])
-    said = sentence("models", *codes, found)
-    adding = [one for one in codes[2] if CAUTIONS[one].adds]
-    if adding == ["heavier_unseen"] and not is_withheld(row):
-        # It holds for the same users. A row without details says in its verdict alone for whom.
-        said = EFFECTS["models"][codes[0]] + added_words(row)
-    return found | {"verdict": said}
+    return found | {"verdict": sentence("models", *codes, found)}
 
 
 def is_withheld(row: AnyRow) -> bool:

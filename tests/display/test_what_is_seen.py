@@ -234,8 +234,11 @@ def test_what_was_not_checked_stands_beside_every_verdict(options, words, tmp_pa
         assert said.endswith("the sample ratio was not checked") == (UNCHECKED in words)
 
 
-@pytest.mark.parametrize("details", [True, False])
-def test_the_headline_of_a_pair_that_is_turned_says_for_whom_it_holds(details, tmp_path):
+@pytest.mark.parametrize(
+    ("details", "words"),
+    [(True, ", for users with up to 20 lists."), (False, " (heavier unseen).")],
+)
+def test_the_headline_of_a_pair_that_is_turned_says_for_whom_it_holds(details, words, tmp_path):
     """`new` finds what four of five want, and is the baseline of a pair."""
     user = np.minimum(np.arange(200) // 2, 90)  # the last user has 20 lists, all others have 2
     true = pd.DataFrame({"user_id": user, "session": np.arange(200), "item_id": 0})
@@ -247,19 +250,20 @@ def test_the_headline_of_a_pair_that_is_turned_says_for_whom_it_holds(details, t
     table = result.compare_models(details=details)
     assert table["baseline"].tolist() == ["new", "new", "next"]
     lines, _ = card(tmp_path, result, comparison=table)
-    said = "new is better than the second best, old on hitrate@1, for users with up to 20 lists."
-    assert said in lines["Which"]
+    assert f"new is better than the second best, old on hitrate@1{words}" in lines["Which"]
 
 
-@pytest.mark.parametrize("details", [True, False])
-def test_the_headline_says_for_whom_a_table_without_details_holds(details, tmp_path):
+@pytest.mark.parametrize(
+    ("details", "words"),
+    [(True, ", for users with a weight of up to 3."), (False, " (heavier unseen).")],
+)
+def test_the_headline_says_for_whom_it_holds(details, words, tmp_path):
     users = with_covariate().assign(w=lambda f: 1 + f.index // 2 % 3)
     options = {"control": "A", "expected": EQUAL, "weight_col": "w", "details": details}
     table = rd.compare_variants(users, "y", **options)
     lines, badge = card(tmp_path, experiment=table)
     assert badge == ("better", "better")
-    said = "B is better than the control A on y, for users with a weight of up to 3."
-    assert said in lines["Which"]
+    assert f"B is better than the control A on y{words}" in lines["Which"]
 
 
 def test_a_decision_does_not_ship_unseen_that_nobody_checked_the_sample_ratio(tmp_path):

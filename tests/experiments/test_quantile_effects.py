@@ -93,7 +93,7 @@ def test_directions_segments_and_checks_are_those_of_compare_variants(tmp_path):
         "expected": PLAN,
     }
     most = frame["user_id"].value_counts().max()
-    said = f"worse, for clusters with a weight of up to {most}"
+    said = f"worse, for clusters with a size of up to {most}"
     assert compare_quantiles(frame, "ms", **options, details=True)["verdict"].tolist() == [said]
     table = compare_quantiles(frame, "ms", by="country", **options, details=True)
     assert table["country"].tolist() == ["x", "y"]

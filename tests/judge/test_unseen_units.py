@@ -462,7 +462,7 @@ def weighted_users(n=400):
         ({"weight_col": "w", "strata": "w"}, "better, for users with a weight of up to 6"),
         ({"weight_col": "even"}, "better"),
         # houses of 8 users of one arm, but the last one of each arm has 16
-        ({"cluster": "house"}, "better, for clusters with a weight of up to 16"),
+        ({"cluster": "house"}, "better, for clusters with a size of up to 16"),
         ({}, "better"),
     ],
 )

@@ -22,11 +22,11 @@ from ...judge.cautions import FEW_LISTS, FEW_UNITS
 from ...judge.cautions.table import CAUTIONS
 from ...judge.comparisons import sides_of
 from ...judge.verdict import (
-    added_words,
     codes_of,
     hides_harm,
     is_withheld,
     says_worse,
+    sentence,
     sign_of,
     turned,
     warning_sentences,
@@ -161,7 +161,8 @@ def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Cas
         action = "Do not act on the mean: find out why lists are missing."
     elif kind != "open":
         word = kind
-        which = f"{new} is {kind} than {than}{added_words(row)}."
+        said = f"{new} is {kind} than {than}"
+        which = f"{sentence('models', said, '', codes_of(row['remarks']), row)}."
         action = ship if kind == "better" else f"Do not ship {new}."
     return Case(Badge(kind, word), [which], action, not held, row=row)
 

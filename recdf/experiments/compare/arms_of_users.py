@@ -357,8 +357,7 @@ def of_units(ready: Ready, test: str, skewness: float = 0.0) -> dict[str, Any]:
     if units.metric.den is not None and ready.kind.ratio is None:
         least, most = (float(one[1]) for one in units.whole.span)
         if most > least * (1 + MEAN_ROUNDING):
-            of = "clusters" if units.clustered else "users"
-            numbers["holds_for"] = users_up_to(most, True, of)
+            numbers["holds_for"] = users_up_to(most, True, units.clustered)
     equal = np.array(units.n_effective)
     if units.clustered:
         return numbers | {"n_clusters": min(equal)}
