@@ -244,8 +244,8 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     reader = data if is_reader else pa.RecordBatchReader.from_stream(data)
     none = pa.RecordBatch.from_pylist([], reader.schema)
     first = next((batch for batch in reader if batch.num_rows), none)
+    refuse_twice(reader.schema.names, role)  # of which old releases of pyarrow make no frame
     names = needed(frame_of_table(pa.Table.from_batches([first.slice(0, 1)])))
-    refuse_twice(reader.schema.names, role, names)
     return frame_of_table(
         pa.Table.from_batches(batch.select(names) for batch in chain([first], reader))
     )
