@@ -321,23 +321,15 @@ def arrange_lists(
     within = [key for key in (position, time) if key is not None][:1]
     strictly = position is not None  # otherwise rows of equal time keep their order
     heads = run_heads(keys)
-    if 2 * len(heads) <= n:  # rows of a list stand together: code only the first of each run
-        code, n_lists = dense_codes(keys)
-        ascending = np.ones(n, bool)
-        for key in within:
-            ascending[1:] = key[1:] > key[:-1] if strictly else key[1:] >= key[:-1]
-        ascending[heads] = True
-        if n_lists == len(heads) and ascending.all():
-            return ListRule(code, None)
-        order = stable_order([code, *within])
-        there = code[order]
-    else:
-        order = stable_order([*keys, *within])
-        there = np.zeros(n, np.int32)
-        there[run_heads([key[order] for key in keys])[1:]] = 1
-        np.cumsum(there, out=there)
-        code = np.empty(n, np.int32)
-        code[order] = there
+    code, n_lists = dense_codes(keys)
+    ascending = np.ones(n, bool)
+    for key in within:
+        ascending[1:] = key[1:] > key[:-1] if strictly else key[1:] >= key[:-1]
+    ascending[heads] = True
+    if n_lists == len(heads) and ascending.all():
+        return ListRule(code, None)
+    order = stable_order([code, *within])
+    there = code[order]
     if position is not None and time is not None and not ascends(time):
         # Sort the rows of one list and one position by time.
         place = position[order]
