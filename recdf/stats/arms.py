@@ -193,8 +193,7 @@ def arm(num: Floats, den: Floats | None = None) -> Arm:
     mean, z = linearise(num, den)
     squares = np.einsum("...i,...i->...", z, z)
     n = z.shape[-1]
-    # Unlike abs, two reductions need no temporary array.
-    largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
+    largest: Number = np.abs(num).max(axis=-1)
     with undefined_is_nan():
         if den is not None:  # in units of the estimate
             largest = largest / np.abs(den.mean(axis=-1))
