@@ -72,14 +72,14 @@ def quantile_arm(values: Floats, p: float, unit: Any = None) -> QuantileArm:
     n = len(values)
     at = (n - 1) * p
     k = math.floor(at)
-    part = np.sort(values)
-    quantile = part[k] + (at - k) * (part[min(k + 1, n - 1)] - part[k])
+    ordered = np.sort(values)
+    quantile = ordered[k] + (at - k) * (ordered[min(k + 1, n - 1)] - ordered[k])
     effect, n_units = (1.0, n) if unit is None else design_effect(values, unit, quantile)
     m = n / effect
     wide = n * (FARTHEST * math.sqrt(p * (1 - p) / m) + FARTHEST**2 / m) + 2
     first = max(0, math.floor(n * p - wide))
     end = min(n, math.ceil(n * p + wide))
-    near = part[first:end]
+    near = ordered[first:end]
     inside = 0.5 if m * min(p, 1 - p) >= THICK_SIDE else 1.0
     down = _way(near, first, n, p, m, inside)
     up = _way(-near[::-1], n - end, n, 1 - p, m, inside)
