@@ -249,14 +249,8 @@ def sort_within(key: ndarray, start: ndarray) -> None:
     list's largest."""
     length = np.diff(start)
     for lists in alike(length):
-        first = lists[0]
         width = int(length[lists].max())
         if width < 2:
-            continue
-        if (length[lists] == width).all() and lists[-1] - first + 1 == len(lists):
-            # Consecutive lists of one length already form a matrix, so they are sorted without a
-            # copy.
-            key[start[first] : start[first] + len(lists) * width].reshape(-1, width).sort(axis=1)
             continue
         matrix = windows(key, start[lists], width)
         inside = np.arange(width) < length[lists, None]
