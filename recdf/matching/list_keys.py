@@ -28,7 +28,7 @@ from ..inputs.codes import CodeColumn, Coded, encode_keys, first_rows
 from ..inputs.ids import IdColumn, read_by, take_rows, take_values
 from ..inputs.machine import each, rows_at_a_time, sizes
 from ..inputs.options import Options
-from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
+from ..inputs.sorting import distinct, offsets, order_of_codes, run_heads, spans
 from ..inputs.true_and_pred import ReadRows
 
 # The labels of lists: for each column of the key an array in its dtype, or a Series.
@@ -267,13 +267,7 @@ def list_blocks(
     codes = code[:]
     start = np.append(heads, n_rows)
     known = codes[codes >= 0]
-    if len(known) and known.max() <= 64 * len(known):
-        seen = np.zeros(int(known.max()) + 1, bool)
-        seen[known] = True
-        n_known = int(np.count_nonzero(seen))
-    else:
-        n_known = len(pd.unique(known))
-    if n_known < len(known):  # the rows of some list do not stand together
+    if len(distinct(known)) < len(known):  # the rows of some list do not stand together
         return _dealt(np.repeat(codes, np.diff(start)), n_codes, columns)
     block_rows = rows_at_a_time(sizes().list_block_rows)
     cuts = np.searchsorted(heads, np.arange(block_rows, n_rows, block_rows))
