@@ -290,8 +290,6 @@ def is_nested(dtype: Any) -> bool:
 
 
 def _nulls(series: Series) -> ndarray | None:
-    if isinstance(series.dtype, pd.ArrowDtype) and not as_arrow(series).null_count:
-        return None  # without an array of bools
     null = series.isna().to_numpy(dtype=bool)
     return null if null.any() else None
 
