@@ -277,9 +277,6 @@ class Lists:
     @cached_property
     def first_rank(self) -> ndarray:
         """Rank of the first hit of each list, infinite without one."""
-        if self is not self.whole:
-            rank = self.whole.first_rank
-            return np.where(rank <= self.k, rank, np.inf)
         hits = self.hits
         rank = np.full(len(self), np.inf)
         rank[hits.list[::-1]] = hits.rank[::-1]  # of equal lists the last entry stays
@@ -369,8 +366,6 @@ class Lists:
         """Number of items that could have been shown: the judged items with `judged_only`, else the
         catalogue."""
         matched = self.matched
-        if self is not self.whole:
-            return self.whole.n_candidates
         if matched.repeats_kept:
             raise DataError(
                 'candidates are distinct items, but ⟦duplicates="keep"⟧ counts repeated rows; pass '
