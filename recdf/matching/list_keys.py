@@ -234,10 +234,7 @@ class Block:
 @dataclass(frozen=True)
 class Blocks:
     """The `n` blocks of a table, in groups: the values of one group of blocks are distributed at a
-    time.
-
-    Nothing is kept from one call of `each` to the next, since few metrics need the blocks twice.
-    """
+    time."""
 
     n: int
     groups: Callable[[], Iterable[Sequence[Callable[[], Block]]]]

@@ -4,9 +4,9 @@ purchases; of lists, the weight in a mean.
 The lists of `true` have the largest gain first. Those of `pred` are ranked, paired with `true` and
 settled, one block of lists after another.
 
-Contract: the hits and lengths of every block are kept, since most metrics need them. The item and
-the row at every place are computed again, by the same steps, when something reads them. Each array
-of rows has one entry per recommended row, or per row of `true`, in the order of the ranked lists.
+Contract: the lists of all blocks are joined when something reads the item or the row at a place,
+which few metrics do. Each array of rows has one entry per recommended row, or per row of `true`, in
+the order of the ranked lists.
 
 Weights are finite and at least 0, and every list has one. They come from one place: a column of
 `true`, a column of the frame `users`, or a mapping of users to weights.
@@ -116,15 +116,12 @@ class TrueLists:
 
 class _Block(NamedTuple):
     """What is kept of one block: arrays as `PredLists` has them, among them rows of `pred` to name
-    in a message, which are `tied` or `repeated`. `settled` tells that settling changed the `lists`,
-    which are kept only where there is a single block."""
+    in a message, which are `tied` or `repeated`; and its lists."""
 
     arrays: dict[str, ndarray]
     counts: dict[str, int]
     doubtful: dict[str, int]
-    has_levels: bool
-    settled: bool
-    lists: Ranked | None
+    lists: Ranked
 
 
 class PredLists:
@@ -163,7 +160,7 @@ class PredLists:
     ) -> None:
         """Rank the blocks of a table, and pair them with the lists of `true`, which have these
         gains. `size` is the number of keys, and that of values of `by`."""
-        self._table, self._blocks, self._items, self._excluded = table, blocks, items, excluded
+        self._table, self._items, self._excluded = table, items, excluded
         self._true, self._gain, self._options, self._size = true, gain, options, size
         self._doubts = doubts
         # Where the rows of each key stand in `true`.
@@ -189,9 +186,8 @@ class PredLists:
             self.doubtful.update(part.doubtful)
         refuse_ties(table, tied, self.counts.pop("tied", 0), options)
         refuse_duplicates(table, repeated[:5], self.counts["pred_duplicates"], options)
-        self.some_tie = any(part.has_levels for part in parts)
-        self._settled = any(part.settled for part in parts)
-        self._one_block = parts[0].lists
+        self.some_tie = any(part.lists.level is not None for part in parts)
+        self._parts = [part.lists for part in parts]
 
     def __len__(self) -> int:
         return int(self.start[-1])
@@ -245,10 +241,7 @@ class PredLists:
             "repeated": ranked.rows(repeated),
         }
         doubtful = self._doubtful(ranked)
-        whole = lists if self._blocks.n == 1 else None
-        settled = lists is not ranked
-        has_levels = lists.level is not None
-        return _Block(arrays, counts, doubtful, has_levels, settled, whole)
+        return _Block(arrays, counts, doubtful, lists)
 
     def _doubtful(self, ranked: Ranked) -> dict[str, int]:
         """Count for each doubt about the order the lists for which it holds, and those that were
@@ -287,17 +280,8 @@ class PredLists:
 
     @cached_property
     def _lists(self) -> Ranked:
-        """The lists with all their rows, computed again block by block."""
-        if self._one_block is not None:
-            return self._one_block
-
-        def again(block: Block) -> Ranked:
-            lists = self._ranked(block)
-            if self._settled:
-                lists = settle_pairs(lists, self._paired(lists), self._gain, self._options)[0]
-            return lists
-
-        return joined(self._blocks.each(again))
+        """The lists with all their rows. Those of blocks are not kept beside them."""
+        return joined(vars(self).pop("_parts"))
 
     @property
     def item(self) -> ndarray:

@@ -4,12 +4,12 @@ slow one."""
 import numpy as np
 import pandas as pd
 import pytest
-from matching.watched import N_ITEMS, Watch, assert_same, refuse, result, shuffled
+from matching.watched import N_ITEMS, Watch, assert_same, result, shuffled
 
 import recdf as rd
 from recdf.evaluation import value_moments
 from recdf.inputs import sorting
-from recdf.inputs.sorting import offsets, rank_within
+from recdf.inputs.sorting import rank_within
 from recdf.matching import pairing
 from recdf.matching.pairing import pair_within
 
@@ -90,14 +90,6 @@ def test_ranks_in_one_matrix_and_in_many(frames, cells, resized):
     fast = result(true, ragged)
     resized(matrix_cells=cells)
     assert_same(result(true, ragged), fast)
-
-
-def test_lists_of_one_length_need_no_padding(monkeypatch):
-    key = np.random.default_rng(1).integers(-99, 99, 32)
-    even, one_by_one = key.copy(), [np.sort(part) for part in np.split(key, 4)]
-    refuse(monkeypatch, sorting, "windows")
-    sorting.sort_within(even, offsets(np.full(4, 8)))
-    np.testing.assert_array_equal(even, np.concatenate(one_by_one))
 
 
 def test_only_lists_in_which_the_last_digits_matter_are_ordered_again(monkeypatch):
