@@ -17,7 +17,10 @@ from numpy import ndarray
 
 def ratio(above: Any, below: Any) -> ndarray:
     """Return above / below; it is NaN (undefined) where below is 0."""
-    return np.asarray(np.true_divide(above, np.where(np.equal(below, 0), np.nan, below)))
+    undefined = np.equal(below, 0)
+    return np.asarray(
+        np.true_divide(above, np.where(undefined, np.nan, below) if undefined.any() else below)
+    )
 
 
 def quotient(above: Any, below: Any, pooled: bool) -> Any:
