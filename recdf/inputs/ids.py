@@ -104,6 +104,8 @@ class IdColumn:
 def _take_chunks(array: ChunkedArray, rows: ndarray) -> ChunkedArray:
     """Take rows, chunk by chunk. Arrow would join all chunks, which may hold more strings than fit
     into one."""
+    if array.num_chunks == 1:
+        return pa.chunked_array([array.chunk(0).take(pa.array(rows))])
     order = None
     if not (rows[1:] >= rows[:-1]).all():
         order = np.argsort(rows, kind="stable")
