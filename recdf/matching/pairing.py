@@ -163,18 +163,21 @@ class _ItemLists:
         dtype = row.dtype.type
         in_row = len(row)
         width = self.width
-        none = np.zeros(-len(self.start) % in_row, np.int64)
-        start = np.append(self.start, none)
-        length = np.append(self.length, none)
+        n_none = -len(self.start) % in_row
+        start = np.append(self.start, np.zeros(n_none, np.int64)) if n_none else self.start
         place = np.arange(width, dtype=dtype)
         keys = windows(self.values, start, width).view(np.uint32).astype(dtype, copy=False)
         rows = keys.reshape(-1, in_row * width)
         rows <<= dtype(bits)
         rows |= (row | place).ravel()
         lists = rows.reshape(-1, in_row, width)
-        if length.min() < width:
-            short = place >= length.astype(dtype)[:, None]
+        if self.length.min() < width:
+            short = (
+                place >= np.append(self.length, np.zeros(n_none, np.int64)).astype(dtype)[:, None]
+            )
             np.copyto(lists, beyond, where=short.reshape(lists.shape))
+        elif n_none:
+            lists[-1, -n_none:] = beyond[-n_none:]
         return lists
 
 
