@@ -56,7 +56,7 @@ from ..judge.users import ArmRows, ExperimentRows
 from ..metrics.strings import direction_of
 from ..stats.arms import HUGE, Sample
 from ..stats.resampling import Split, splits_p
-from ..stats.shares import equal_shares_test, is_binary
+from ..stats.shares import equal_shares_test
 
 # ------------------------------------------------------------------------------------------
 # Options of one comparison of models or of variants: checked once, and handed on as one record.
@@ -177,10 +177,11 @@ def defined_bounds(definition: str) -> MetricBounds | None:
 
 def seen_bounds(*values: Floats) -> MetricBounds:
     """Return the smallest and the largest of the values."""
-    there = [one for one in values if not np.isnan(one).all()]
-    if not there:
-        return 0.0, 0.0
-    return min(float(np.nanmin(one)) for one in there), max(float(np.nanmax(one)) for one in there)
+    low, high = (
+        end([end(one, axis=None, initial=np.nan) for one in values])
+        for end in (np.fmin.reduce, np.fmax.reduce)
+    )
+    return (0.0, 0.0) if np.isnan(low) else (float(low), float(high))
 
 
 def rounding_of(*values: Floats) -> float:
@@ -271,8 +272,9 @@ class MetricKind(NamedTuple):
     def of_values(self, values: Floats) -> MetricKind:
         """The same of a plain mean of these values; null is what is not known."""
         low, high = seen_bounds(values)
-        share = low >= 0 and high <= 1 and is_binary(values[~np.isnan(values)])
-        return self._replace(seen=(low, high), share=share)
+        # The first values show of most metrics that they are no shares.
+        odd = (((one > 0) & (one < 1)).any() for one in (values[:1000], values))
+        return self._replace(seen=(low, high), share=low >= 0 and high <= 1 and not any(odd))
 
     def bounds(self, means: Floats) -> MetricBounds:
         """Return the bounds of the metric, which has these means; NaN where nothing tells one.
