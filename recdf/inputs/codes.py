@@ -366,8 +366,12 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
 def first_rows(codes: CodeColumn, n: int) -> Codes:
     """Row of the first appearance of every code below n; -1 for a code that no row has."""
     first = np.full(n, -1, np.int64)
-    # Of several assignments numpy keeps the last one, which is the first row.
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    for above in range(0, len(codes), COMPARED_ROWS):
+        part = codes[above : above + COMPARED_ROWS]
+        new = np.flatnonzero(first.take(part) < 0)
+        first[part[new][::-1]] = new[::-1] + above  # numpy keeps the last assignment: the first row
+        if n <= COMPARED_ROWS and (first >= 0).all():
+            break
     return first
 
 
