@@ -350,8 +350,11 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
             n = rows
         elif span <= 8 * rows + 1024:
             present = np.zeros(span, bool)
-            for one in own:
-                present[one] = True
+            starts = ((one, at) for one in own for at in range(0, len(one), COMPARED_ROWS))
+            for one, at in starts:
+                present[one[at : at + COMPARED_ROWS]] = True
+                if span <= COMPARED_ROWS and present.all():
+                    break
             n = int(np.count_nonzero(present))
             place = np.cumsum(present) - 1
             codes = [one.astype(np.int64) if n == span else place.take(one) for one in own]
