@@ -177,10 +177,13 @@ def defined_bounds(definition: str) -> MetricBounds | None:
 
 def seen_bounds(*values: Floats) -> MetricBounds:
     """Return the smallest and the largest of the values."""
-    low, high = (
-        end([end(one, axis=None, initial=np.nan) for one in values])
-        for end in (np.fmin.reduce, np.fmax.reduce)
-    )
+    ends = []
+    for end, known in ((np.minimum, np.fmin), (np.maximum, np.fmax)):
+        found = [end.reduce(one, axis=None) for one in values if one.size]
+        if np.isnan(found).any():  # some are null, which is told at a third of the price
+            found = [known.reduce(one, axis=None) for one in values if one.size]
+        ends.append(known.reduce(found, initial=np.nan))
+    low, high = ends
     return (0.0, 0.0) if np.isnan(low) else (float(low), float(high))
 
 

@@ -210,9 +210,11 @@ def judge_both(table: pd.DataFrame, better: Directions) -> None:
     by = turned_by(both, n * typical / np.maximum(users, 1), -reach, reach, 0.0)
     table["turned_by_both"] = np.where(shown & ~table["powered"], by, np.nan)
     turned = lacking & ~few & (table["turned_by_both"] < table["unseen"])
-    fires, needs = FIRING["short_lists"]
-    own = table.assign(effect=effects)
-    remark(own, fires(*(own[name] for name in needs)), "short_lists")
+    own = {"remarks": table["remarks"]}
+    if lacking.any():
+        fires, needs = FIRING["short_lists"]
+        asked = table.assign(effect=effects)
+        remark(own, fires(*(asked[name] for name in needs)), "short_lists")
     # Lists of models that were not measured alike do not compare where both have them, either.
     unlike = [next((c for c in codes_of(text) if c in NOT_ALIKE), "") for text in own["remarks"]]
     found = [lacking & (np.array(unlike) != ""), few, turned]
