@@ -19,12 +19,17 @@ from itertools import pairwise
 from math import frexp, inf, ldexp
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy import ndarray
 
 from .machine import sizes
 
 # A packed number has 63 bits, so that it stays positive as int64.
 PACKED_BITS = 63
+
+# Arrow sorts integers of up to so many bits by counting, which takes linear time.
+COUNTED_BITS = 12
 
 
 def stable_order(keys: Sequence[ndarray]) -> ndarray:
@@ -156,10 +161,16 @@ def offsets(length: ndarray) -> ndarray:
 
 def order_of_codes(codes: ndarray, n: int) -> ndarray:
     """Return the positions that sort integers from 0 to n - 1; equal integers keep their order."""
-    order = np.argsort(codes.astype(np.uint16), kind="stable")  # numpy sorts 16 bits by counting
+    if n <= 2**COUNTED_BITS:
+        order = pc.sort_indices(pa.array(codes)).to_numpy()
+        return order.view(np.int64)  # old numpy takes no uint64 as index
     if n <= 2**16:
-        return order
-    return order.take(order_of_codes((codes >> 16).take(order), ((n - 1) >> 16) + 1))
+        return np.argsort(
+            codes.astype(np.uint16, copy=False), kind="stable"
+        )  # numpy uses radix sort for 16 bits
+    order = order_of_codes(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
+    high = (codes >> COUNTED_BITS).take(order)
+    return order.take(order_of_codes(high, ((n - 1) >> COUNTED_BITS) + 1))
 
 
 def rank_within(
