@@ -22,14 +22,14 @@ from ..experiments.compare.cheap_labels import (
 )
 from ..experiments.decide.adjust_pvalues import directions
 from ..experiments.join.join_experiment import zero_is_worst
-from ..experiments.samples import (
+from ..experiments.metric_bounds import (
     MetricBounds,
     bounds_of,
-    declared_bounds,
     defined_bounds,
     rounding_of,
     seen_bounds,
 )
+from ..experiments.samples import declared_bounds
 from ..inputs.constraints import Budget, Natural, Share, check_budget, read_budgets
 from ..inputs.door import checks_names
 from ..inputs.options import as_columns

@@ -35,7 +35,8 @@ from ..experiments.compare.cheap_labels import (
     share_samples,
 )
 from ..experiments.compare.compare_models import compare_models
-from ..experiments.samples import bounds_of, bounds_of_result, declared_bounds, seen_bounds
+from ..experiments.metric_bounds import bounds_of, bounds_of_result, seen_bounds
+from ..experiments.samples import declared_bounds
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_numbered

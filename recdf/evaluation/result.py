@@ -123,7 +123,7 @@ class Result:
         1  random     1537 -0.128   worse
         """
         from ..experiments.compare.compare_models import compare_models
-        from ..experiments.samples import bounds_of_result
+        from ..experiments.metric_bounds import bounds_of_result
 
         recommenders = self.spec["by"]
         key = self.spec["user_col"]

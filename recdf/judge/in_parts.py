@@ -28,8 +28,6 @@ from .far_units import CellKey, Far, FarForm, FormsOfPairs, with_room
 # The cell that has no users: the last one. A largest index is thus that of a cell with users.
 NO_USERS = -1
 
-# So many labels are looked for one by one, which is faster than counting them all.
-_FEW_LABELS = 8
 # Columns and ratios that have a bit each.
 MOST_BITS = 62
 # Rows of which third moments are taken at a time, and the most columns of one table of them.
@@ -88,7 +86,7 @@ class Summing:
     grid: Grid
     forms: list[FarForm]
     cubed: list[tuple[list[int], Floats]]
-    told: Mapping[str, Sequence[float]]
+    extremes: Mapping[str, Sequence[float]]
 
     @classmethod
     def planned(
@@ -104,20 +102,20 @@ class Summing:
     ) -> Summing:
         """What is to be added up, by the range of all rows. The first rows, or the `cell_forms` of
         an earlier pass, say what is far from the mean. Columns `beside` the metrics are tested as
-        covariates are; of `plain` ones it is only `told` what `told_by` says."""
+        covariates are. Of `plain` columns only the `extremes` are kept."""
         fill = np.zeros(len(columns))  # a null is the mean of the others
         sample, _ = floats_of(parts.sample, columns)
         for i, values in enumerate(sample):
             there = values[~np.isnan(values)]
             fill[i] = there.sum() / max(len(there), 1)
             sample[i] = np.where(np.isnan(values), fill[i], values)
-        told = np.empty((0, 3))
+        extremes = np.empty((0, 3))
         if (span := parts.spans(columns)) is None:
             work = partial(_ends_of_part, columns, plain)
             spans = itertools.chain(*parts.run(work, list(dict.fromkeys([*columns, *plain]))))
-            lows, highs, told_of_parts = zip(*spans, strict=True)
+            lows, highs, of_parts = zip(*spans, strict=True)
             span = np.fmin.reduce(lows), np.fmax.reduce(highs)
-            told = np.fmax.reduce(told_of_parts)
+            extremes = np.fmax.reduce(of_parts)
         low, high = span
         if (
             parts.sample.num_rows < 4
@@ -147,8 +145,9 @@ class Summing:
             cubed.append(past)
         middles = [(at, fill[at]) for at in cubed]
         fill = np.clip(fill, low, high)
-        of = dict(zip(plain, told.tolist(), strict=True))
-        return cls(columns, ratios, label_cols, user, span, fill, first.grid, forms, middles, of)
+        of_plain = dict(zip(plain, extremes.tolist(), strict=True))
+        found = columns, ratios, label_cols, user, span, fill, first.grid, forms, middles
+        return cls(*found, of_plain)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
@@ -269,9 +268,9 @@ def floats_of(
     return found, null
 
 
-def told_by(batch: pa.RecordBatch, names: Sequence[str]) -> Floats:
-    """What single values of each column tell: the smallest with the other sign, the largest, and
-    whether any is neither 0 nor 1. Of several batches, the largest of each counts."""
+def extremes_of(batch: pa.RecordBatch, names: Sequence[str]) -> Floats:
+    """Of each column the smallest value with its sign changed, the largest, and whether any is
+    neither 0 nor 1. So `np.fmax.reduce` puts those of several batches together."""
     found = []
     for y in floats_of(batch, names)[0]:
         low, high = (np.fmax.reduce(one, initial=np.nan) for one in (-y, y))
@@ -282,15 +281,15 @@ def told_by(batch: pa.RecordBatch, names: Sequence[str]) -> Floats:
 def _ends_of_part(
     columns: list[str], plain: Sequence[str], batches: Iterable[pa.RecordBatch]
 ) -> list[tuple[Floats, Floats, Floats]]:
-    """The smallest and the largest value of each column of a part, NaN of nulls only; and what is
-    told of others."""
+    """The smallest and the largest value of each column of a part, NaN of nulls only; and the
+    extremes of `plain` columns."""
     found = []
     for batch in batches:
         if batch.num_rows:
             values, null = floats_of(batch, columns)
             ends = (np.min, np.max) if null is None else (np.fmin.reduce, np.fmax.reduce)
             low, high = (np.array([one(x) for x in values]) for one in ends)
-            found.append((low, high, told_by(batch, plain)))
+            found.append((low, high, extremes_of(batch, plain)))
     return found
 
 

@@ -278,10 +278,12 @@ class PredLists:
             found |= {doubt: len(some) - n if doubt == "beside" else n, f"of {doubt}": len(some)}
         return found
 
-    @cached_property
+    @property
     def _lists(self) -> Ranked:
-        """The lists with all their rows. Those of blocks are not kept beside them."""
-        return joined(vars(self).pop("_parts"))
+        """The lists with all their rows, in place of those of blocks."""
+        if len(self._parts) > 1:
+            self._parts = [joined(self._parts)]
+        return self._parts[0]
 
     @property
     def item(self) -> ndarray:

@@ -11,7 +11,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.value_moments import CONFIDENCE
-from ...experiments.samples import rounding_of
+from ...experiments.metric_bounds import rounding_of
 from ...judge.choices import Columns, as_columns
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import doing, estimated, form_of, number, short_names

@@ -45,7 +45,8 @@ from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.balance import p_of_balance, worth_of_strata
 from ..decide.sample_ratio import Surplus, count_rows
-from ..samples import MetricKind, MetricRows, Ready, Settings, make_units
+from ..metric_bounds import MetricKind
+from ..samples import MetricRows, Ready, Settings, make_units
 from .two_sample import (
     POWER,
     SKEWED_SAMPLES,
@@ -150,7 +151,7 @@ def compare_ready(
             of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))
             row = with_repeats(row, found.residuals(), of_arms, data.guessed)
         if data is not None and data.movable is not None:
-            row["strata"] = worth_of_strata(ready, data, data.movable)
+            row["worth"] = worth_of_strata(ready, data, data.movable)
         return row if far is None else without_top(row, found, far, settings)
 
     for ready in every:

@@ -47,7 +47,8 @@ from ...stats.student import t_p_value
 from ...stats.turned import Ends, clopper_pearson, typical_units
 from ...tables.cells import beside_columns, estimated, visible
 from ..decide.adjust_pvalues import directions
-from ..samples import MetricBounds, bounds_of, declared_bounds, of_difference, seen_bounds
+from ..metric_bounds import MetricBounds, bounds_of, of_difference, seen_bounds
+from ..samples import declared_bounds
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together

@@ -47,8 +47,8 @@ from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import ThirdMoment, n_in_both
+from ..metric_bounds import MetricKind
 from ..samples import (
-    MetricKind,
     MetricRows,
     Ready,
     Settings,
@@ -355,10 +355,10 @@ class MomentArms(ArmsInCells):
             dropped = both(int, dropped)
             whole = np.array([units.n, dropped]).sum(axis=0)[:, None]
             remarks = ("unequal_missing",) * differ(np.array(n_null)[:, None], whole, False)
-        return Ready(name, units, dropped, remarks, self.told[metric])
+        return Ready(name, units, dropped, remarks, self.metric_kinds[metric])
 
     @cached_property
-    def told(self) -> list[MetricKind]:
+    def metric_kinds(self) -> list[MetricKind]:
         """What the columns of each metric tell."""
         _, mean, var, _, low, high, *_ = self.table.numbers.values()
         with undefined_is_nan():

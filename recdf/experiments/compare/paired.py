@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
-from ...judge.cautions.table import FIRING, NOT_ALIKE, skewness_makes
+from ...judge.cautions.table import FIRING, NOT_MEASURED_ALIKE, skewness_makes
 from ...judge.choices import TESTS, AnyRow, AnySpec, Directions, Row
 from ...judge.comparability import Fact, facts_of, spec_of_each
 from ...judge.comparisons import MODEL_RESULT_COLUMNS
@@ -215,8 +215,8 @@ def judge_both(table: pd.DataFrame, better: Directions) -> None:
         fires, needs = FIRING["short_lists"]
         asked = table.assign(effect=effects)
         remark(own, fires(*(asked[name] for name in needs)), "short_lists")
-    # Lists of models that were not measured alike do not compare where both have them, either.
-    unlike = [next((c for c in codes_of(text) if c in NOT_ALIKE), "") for text in own["remarks"]]
+    of_rows = map(codes_of, own["remarks"])
+    unlike = [next((c for c in codes if c in NOT_MEASURED_ALIKE), "") for codes in of_rows]
     found = [lacking & (np.array(unlike) != ""), few, turned]
     withheld = np.select(found, [unlike, "few_lists", "unseen_units"], "")
     table["effect_both"] = pd.Series(np.where(lacking & (withheld == ""), effects, ""), dtype=str)
@@ -344,7 +344,7 @@ class UnitSums(NamedTuple):
         """
         n = self.n
         most, least = self.largest[2:] * (1, -1)
-        weighted = (most, least) != (1, 1)
+        weighted = (most, least) != (1, 1)  # a weight is not 1
         without = self.without_top
         wins, losses = self.wins, self.losses
         row: Row = {

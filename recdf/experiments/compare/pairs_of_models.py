@@ -29,7 +29,14 @@ from ...judge.per_user_columns import (
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
 from ...progress import Progress
 from ...stats.resampling import wilcoxon
-from ..samples import DeclaredBounds, MetricBounds, Settings, bounds_of, rounding_of, seen_bounds
+from ..metric_bounds import (
+    DeclaredBounds,
+    MetricBounds,
+    bounds_of,
+    rounding_of,
+    seen_bounds,
+)
+from ..samples import Settings
 from .by_segment import Segments
 from .cheap_labels import CheapPair, cheap_column, powered_pair
 from .paired import UnitSums, add_resamples, comparing, cut_off, paired_test

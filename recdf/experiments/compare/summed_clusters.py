@@ -14,10 +14,11 @@ import pyarrow as pa
 from ...inputs.data_files import UserParts, frame_of_table
 from ...judge.aggregates import RowsNeeded
 from ...judge.choices import RaiseOrDrop
-from ...judge.in_parts import MOST_BITS, floats_of, told_by
+from ...judge.in_parts import MOST_BITS, extremes_of, floats_of
 from ...judge.per_user_columns import Floats, MetricColumns, covariate_name
 from ...stats.arms import HUGE, Sample
-from ..samples import MetricKind, MetricRows, read_metrics
+from ..metric_bounds import MetricKind
+from ..samples import MetricRows, read_metrics
 from .summed_users import Specs, weighed
 
 _ROWS, _KIND = "\1rows", "\1kind"  # added columns: the number of rows, and what is null in them
@@ -29,7 +30,7 @@ _MOST_OF_SUMS = 5e4
 class ClusterSums:
     """Adds up the numbers, and counts the rows, for each combination of the keys and of what is
     null: a bit for each number, and for each ratio with nothing to count, a null beside 0. Of
-    numerators without weights, `plain`, it also gives what single rows tell (`told_by`).
+    numerators without weights, `plain`, it also gives the extremes of single rows.
 
     A negative denominator counts as infinite, so that the sum shows it. The number of rows is NaN
     where an id may be unknown.
@@ -42,7 +43,7 @@ class ClusterSums:
     plain: list[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, Floats] | None:
-        own, told = [], []
+        own, extremes = [], []
         for batch in batches:
             made = {name: batch.column(name) for name in self.keys}
             for name, one in made.items():
@@ -56,12 +57,12 @@ class ClusterSums:
             for den in {den for _, den in self.metrics if den}:
                 values[den] = np.where(values[den] < 0, np.inf, values[den])
             made |= {name: pa.array(one) for name, one in values.items()}
-            told.append(told_by(batch, self.plain))
+            extremes.append(extremes_of(batch, self.plain))
             ids = [batch.column(name) for name in self.ids]
             unknown = any(one.null_count or pa.types.is_floating(one.type) for one in ids)
             made[_ROWS] = pa.array(np.full(len(batch), np.nan if unknown else 1.0))
             own.append(self.of(pa.table(made)))
-        return (self.of(pa.concat_tables(own)), np.fmax.reduce(told)) if own else None
+        return (self.of(pa.concat_tables(own)), np.fmax.reduce(extremes)) if own else None
 
     def of(self, rows: pa.Table) -> pa.Table:
         added = [*self.numbers, _ROWS]
@@ -113,7 +114,7 @@ def clusters_in_parts(
     try:
         sums([parts.sample])  # what cannot be added up fails here, and not in an engine's worker
         found = parts.run(sums, list(dict.fromkeys([*keys, *numbers, *ids, *plain])))
-        tables, told_of_parts = zip(*filter(None, found), strict=True)
+        tables, of_parts = zip(*filter(None, found), strict=True)
         data = parts.typed(frame_of_table(sums.of(pa.concat_tables(tables))), labels)
     except pa.ArrowException:  # such as keys that are lists
         raise RowsNeeded from None
@@ -129,12 +130,12 @@ def clusters_in_parts(
 
     own = {name: counted(pair) for name, pair in own.items()}
     past = {name: [*map(counted, xs)] for name, xs in past.items()}
-    of_rows = dict(zip(plain, np.fmax.reduce(told_of_parts).tolist(), strict=True))
+    of_rows = dict(zip(plain, np.fmax.reduce(of_parts).tolist(), strict=True))
     metrics = []
     for one, columns in zip(read_metrics(data, own, past, nan), specs.values(), strict=True):
         names = map(covariate_name, covariates.get(one.name, ()))
         xs = dict(zip(names, one.covariates.values(), strict=True))
-        metrics.append(replace(one, covariates=xs, kind=MetricKind.told(columns, of_rows)))
+        metrics.append(replace(one, covariates=xs, kind=MetricKind.of_extremes(columns, of_rows)))
     rows = data[_ROWS].to_numpy()
     weights = {} if weight is None else {weight: Sample(data[weight].to_numpy(), rows)}
     return data, metrics, weights, rows

@@ -45,7 +45,8 @@ from ..decide.balance import (
 )
 from ..decide.experiment_health import key_of_health
 from ..decide.sample_ratio import Arms, Surplus
-from ..samples import MetricKind, Ready, Settings, differ
+from ..metric_bounds import MetricKind
+from ..samples import Ready, Settings, differ
 from .arms_of_users import compare_ready, no_estimate
 
 Specs = Mapping[str, MetricColumns]
@@ -497,12 +498,12 @@ class SummedArms(ArmsInCells):
         return np.vstack([self.n, over_all])
 
     @cached_property
-    def told(self) -> list[MetricKind]:
+    def metric_kinds(self) -> list[MetricKind]:
         """What the columns of each metric tell, without weights."""
         found = []
         for columns in self.named.values():
             if self.weight is not None:
-                found.append(MetricKind.told(columns, self.users.summing.told))
+                found.append(MetricKind.of_extremes(columns, self.users.summing.extremes))
                 continue
             at = self.at[columns[0]]
             known = self.users.record.cells(self.cells[..., self.kinds >> at & 1 == 0].ravel())
@@ -515,7 +516,7 @@ class SummedArms(ArmsInCells):
         null = self.missing((num, den))
         empty = self.nothing_to_count(metric)
         of = self.in_cells(metric, cells)
-        kind = self.told[metric]
+        kind = self.metric_kinds[metric]
         odd = settings.tests[name] == "proportion" and not kind.share
         # The values of other arms tell nothing of those that may be 0 and 1 here.
         record = of.units.record

@@ -26,7 +26,7 @@ from ...stats.arms import MEAN_ROUNDING, Effect, effect
 from ...stats.numbers import Number, undefined_is_nan
 from ...stats.shares import compare_shares
 from ...stats.student import beyond, detectable, detectable_t, t_p_value
-from ..samples import Ready, Settings
+from ..samples import Ready, Settings, Worth
 
 # Power of the `mde` column.
 POWER = 0.8
@@ -74,7 +74,7 @@ def first_row(ready: Ready, settings: Settings) -> Row:
         "most_moved": np.nan,
         "skewed_by": 0.0,
         **dict.fromkeys(("n_clusters", "n_counted", "zeros", "evenness"), np.nan),
-        "strata": (0.0,) * 4,
+        "worth": Worth(),
         "detail": "",
         "unbalanced": "",
         "holds_for": "",

@@ -39,7 +39,8 @@ from ...stats.arms import Sample
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test
 from ..decide.balance import p_of_shares
 from ..join.roll_up import Times, comparable_times, read_exposure
-from ..samples import UNKNOWN_KIND, MetricRows
+from ..metric_bounds import UNKNOWN_KIND
+from ..samples import MetricRows
 
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]
 UserValue = Literal["sum", "mean"]

@@ -163,7 +163,7 @@ def decide(
             found += itertools.chain.from_iterable(zip(*of_pairs, strict=True))
     at = group_of, control, treatment = arms.of_rows(len(found))
     variants = arms.variants.array
-    worth = np.array([row.pop("strata") for row in found])
+    worth = np.array([row.pop("worth") for row in found])
     table: dict[str, Any] = {
         **{name: arms.groups[name].array.take(group_of) for name in arms.labels},
         **{name: np.array([row[name] for row in found]) for name in found[0] if name != "arms"},

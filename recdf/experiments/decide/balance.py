@@ -27,7 +27,7 @@ from ...stats.numbers import normal_quantile, undefined_is_nan
 from ...stats.resampling import SYMMETRIC, Split, splits_p, turn_of_split
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
-from ..samples import Ready, grouped, why_left_out, without_gaps
+from ..samples import Ready, Worth, grouped, why_left_out, without_gaps
 from .sample_ratio import Arms, SampleRatio
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table
@@ -327,9 +327,8 @@ def differences_in_time(
     return replace(rows, movable=movable_strata(data, rows, time_col, strata)), found
 
 
-def worth_of_strata(ready: Ready, rows: ExperimentRows, movable: Codes) -> tuple[float, ...]:
-    """How much more the strata of one arm's users are worth: the difference, the least that
-    matters, its z, and its error if users were units.
+def worth_of_strata(ready: Ready, rows: ExperimentRows, movable: Codes) -> Worth:
+    """How much more the strata of the treatment's users are worth.
 
     Each user gets the mean of the arms' means in the stratum, as a covariate: an effect beside
     other shares moves no stratum. A treatment that moves users between strata, such as of visits,
@@ -362,15 +361,15 @@ def worth_of_strata(ready: Ready, rows: ExperimentRows, movable: Codes) -> tuple
     if len(rows.groups) > 1 or abs(moved) >= least:
         p = p_of_balance([one], replace(rows, strata=None), both)[0]
         z = 0.0 if np.isnan(p) else -np.sign(moved) * normal_quantile(max(p, LEAST_P) / 2)
-    return moved, least, z, np.std(worth[stratum]) * np.sqrt((1 / n).sum())
+    return Worth(moved, least, z, np.std(worth[stratum]) * np.sqrt((1 / n).sum()))
 
 
 def strata_moved(
     arms: Arms, table: Mapping[str, Any], worth: Floats, apart: bool
 ) -> list[Difference]:
-    """Where the strata of one arm's users are worth more, by `worth_of_strata` of every row.
+    """Where the strata of one arm's users are worth more, by the `Worth` of every row.
 
-    Segments of users who are `apart` are tested together, too, since each has few of them.
+    Segments that share no user (`apart`) are tested together, too, since each has few users.
     """
     moved, least, z, error = worth.T.reshape(4, len(arms.groups), -1)
     shown = np.where(abs(moved) >= least, abs(z), 0)

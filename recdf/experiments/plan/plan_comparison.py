@@ -19,7 +19,8 @@ from ...judge.per_user_columns import metric_specs, warn_of_weights
 from ...judge.users import model_pairs, read_model_rows
 from ...stats.arms import Sample
 from ...stats.student import PairedTest
-from ..samples import MetricRows, bounds_of
+from ..metric_bounds import bounds_of
+from ..samples import MetricRows
 from .plan_experiment import Z95, read_past
 
 
@@ -139,7 +140,8 @@ def plan_comparison(
             # With fewer lists, or fewer that differ, the verdict would be withheld.
             differ = np.flatnonzero(minus.sample.num)
             n_differ = len(differ if units is None else distinct(units[differ]))
-            many = (z / 2 + math.sqrt(z**2 / 4 + FEW_UNITS)) ** 2  # so many are FEW_UNITS or more
+            # Where m are expected to differ, m − z√m or more do with this power (Poisson).
+            many = (z / 2 + math.sqrt(z**2 / 4 + FEW_UNITS)) ** 2
             least = max(FEW_LISTS * past.size, many * there.sum() / n_differ)
             lists = n if wanted is None else test.rows_needed(wanted / past.planned)
             assert lists is not None

@@ -116,7 +116,7 @@ def _missing_lists(
     effect: pd.Series, effect_both: pd.Series, withheld_both: pd.Series
 ) -> pd.Series:
     """A model lacks lists, and the effect is another one where both models have lists."""
-    known = (effect_both != "") | ~withheld_both.isin(["", *NOT_ALIKE])
+    known = (effect_both != "") | ~withheld_both.isin(["", *NOT_MEASURED_ALIKE])
     return known & ~effect.isin(["ranks_higher", "ranks_lower"]) & (effect_both != effect)
 
 
@@ -530,8 +530,16 @@ FIRING = {
     if one.fires
 }
 RANK = {code: rank for rank, code in enumerate(CAUTIONS)}
-# Two models were not measured alike.
-NOT_ALIKE = [code for code, one in CAUTIONS.items() if one.words == "check: {unlike}"]
+# The two models were not measured alike, so that not even lists that both have compare.
+NOT_MEASURED_ALIKE = (
+    "other_truth",
+    "other_population",
+    "other_definition",
+    "other_options",
+    "other_side_table",
+    "other_order",
+    "short_lists",
+)
 # The variants are not alike, or were not assigned alike: an experiment with one of them is invalid.
 UNLIKE = (
     "sample_ratio",

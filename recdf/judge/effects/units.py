@@ -344,12 +344,11 @@ def _all_equal(values: Floats) -> bool:
 
 
 class Farthest(NamedTuple):
-    """Some units among which are the farthest from the mean, their distances, the largest, and how
-    many units each row stands for, if more than one."""
+    """Some units among which are the farthest from the mean, their distances, and how many units
+    each row stands for, if more than one."""
 
     rows: Codes
     values: Floats
-    largest: float
     n_equal: Floats | None = None
 
 
@@ -430,7 +429,7 @@ class UnitValues:
         ends = np.maximum.reduceat(far, np.arange(0, len(far), _NEAR)) if len(far) else far
         least = np.partition(ends, -k)[-k] if len(ends) >= k else 0.0
         rows = np.flatnonzero(far >= least * (1 - 1e-9))
-        found = Farthest(rows, values[rows], float(far.max(initial=0.0)))
+        found = Farthest(rows, values[rows])
         if known is None:
             return found
         n_equal = known.n_equal[found.rows]
