@@ -170,6 +170,14 @@ def remark(table: Any, rows: Any, code: str) -> None:
         ]
 
 
+def ask(table: Any, code: str) -> None:
+    """Add a code to the remarks of the rows where its caution holds. A table that lacks one of the
+    columns is not asked."""
+    fires, needs = FIRING[code]
+    if all(name in table for name in needs):
+        remark(table, fires(*(np.asarray(table[name]) for name in needs)), code)
+
+
 def warnings_of(remarks: Any) -> list[str]:
     """Return the codes of a cell that are warnings, and not only notes; of those with one reason,
     the gravest."""
@@ -254,13 +262,12 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
     `remarks` of the table, if there are any, hold the codes that the arithmetic met.
     """
     effects = list(effects)
-    own: dict[Any, Any] = {"effect": pd.Series(effects, table.index, dtype=object)}
+    own: dict[Any, Any] = {"effect": np.array(effects, object)}
     if "remarks" not in table:
-        own["remarks"] = pd.Series("", table.index, dtype=str)
+        own["remarks"] = [""] * len(table)
     columns: Any = ChainMap(own, table)  # type: ignore[arg-type]
-    for code, (fires, needs) in FIRING.items():
-        if all(name in columns for name in needs):
-            remark(columns, fires(*(columns[name] for name in needs)), code)
+    for code in FIRING:
+        ask(columns, code)
     texts = list(columns["remarks"])
     rows: list[dict[Any, Any]] = [{}] * len(texts)
     if any(texts):  # the sentence of a row without remarks has none of its numbers
@@ -275,8 +282,6 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         found.append((effect, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4
     for name, values in zip(VERDICT_COLUMNS, of_columns, strict=True):
-        if name in table:  # they stand last
-            del table[name]
         table[name] = pd.Series(values, table.index, dtype=str)
 
 

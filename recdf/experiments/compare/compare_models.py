@@ -311,7 +311,8 @@ def compare_models(
     parts, rows = zip(*runs.tables(names, settings, declared, progress), strict=True)
     used = seed if TESTS[test].resampled else None
     result = pd.DataFrame(chain.from_iterable(rows)).assign(test=test, seed=used)
-    result = result.astype(dict.fromkeys(["n_resamples", "seed"], "Int64"))
+    for name in ("n_resamples", "seed"):
+        result[name] = result[name].astype("Int64")
     of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])
     result[by_cols] = pd.concat(parts).take(of_row).reset_index(drop=True)
     only = result["n_only_baseline"] + result["n_only_model"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,12 +15,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
-from ...judge.cautions.table import FIRING, NOT_MEASURED_ALIKE, skewness_makes
+from ...judge.cautions.table import NOT_MEASURED_ALIKE, skewness_makes
 from ...judge.choices import TESTS, AnyRow, AnySpec, Directions, Row
 from ...judge.comparability import Fact, facts_of, spec_of_each
 from ...judge.comparisons import MODEL_RESULT_COLUMNS
 from ...judge.per_user_columns import Floats, Mask
-from ...judge.verdict import codes_of, effects_of, remark, sentence
+from ...judge.verdict import ask, codes_of, effects_of, remark, sentence
 from ...metrics.strings import request_of
 from ...stats.arms import HUGE, MEAN_ROUNDING, Arm, linearise, one_sample
 from ...stats.numbers import Number, undefined_is_nan
@@ -210,11 +211,9 @@ def judge_both(table: pd.DataFrame, better: Directions) -> None:
     by = turned_by(both, n * typical / np.maximum(users, 1), -reach, reach, 0.0)
     table["turned_by_both"] = np.where(shown & ~table["powered"], by, np.nan)
     turned = lacking & ~few & (table["turned_by_both"] < table["unseen"])
-    own = {"remarks": table["remarks"]}
+    own: Any = {"effect": np.array(effects, object), "remarks": table["remarks"]}
     if lacking.any():
-        fires, needs = FIRING["short_lists"]
-        asked = table.assign(effect=effects)
-        remark(own, fires(*(asked[name] for name in needs)), "short_lists")
+        ask(ChainMap(own, table), "short_lists")  # type: ignore[arg-type]
     of_rows = map(codes_of, own["remarks"])
     unlike = [next((c for c in codes if c in NOT_MEASURED_ALIKE), "") for codes in of_rows]
     found = [lacking & (np.array(unlike) != ""), few, turned]

@@ -35,13 +35,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from inspect import signature
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import pandas as pd
+import numpy as np
 
 from ...stats.always_valid import MOST_SKEWED
 from ...stats.many_tests import adjust
-from ...stats.numbers import normal_quantile
+from ...stats.numbers import Mask, normal_quantile
 from ...stats.student import without_lean
 from ..choices import AnyRow
 from . import FEW_DIFFER, FEW_LISTS, FEW_UNITS, HEALTH_ALPHA, MANY_SHORT, MOSTLY_ZERO, TINY, UNEQUAL
@@ -65,7 +65,7 @@ class Caution(NamedTuple):
     withholds: str = ""
     adds: str = ""
     warns: bool = True
-    fires: Callable[..., pd.Series] | None = None
+    fires: Callable[..., Mask] | None = None
     only: Callable[[AnyRow], bool] | None = None
     beneath: str = ""
 
@@ -106,25 +106,22 @@ def skewness_makes(p: float, skewed_by: float, unseen: float) -> bool:
     return without_lean(shown, skewed_by * MOST_SKEWED / 6) < needed
 
 
-def _denominator_differs(p_denominator: pd.Series) -> pd.Series:
+def _denominator_differs(p_denominator: Any) -> Any:
     """The treatment moves the denominator of a ratio: more per unit may be the same of fewer."""
-    p = adjust(p_denominator.to_numpy(), "holm")
-    return pd.Series(p < UNEQUAL, p_denominator.index)
+    return adjust(p_denominator, "holm") < UNEQUAL
 
 
-def _missing_lists(
-    effect: pd.Series, effect_both: pd.Series, withheld_both: pd.Series
-) -> pd.Series:
+def _missing_lists(effect: Any, effect_both: Any, withheld_both: Any) -> Any:
     """A model lacks lists, and the effect is another one where both models have lists."""
-    known = (effect_both != "") | ~withheld_both.isin(["", *NOT_MEASURED_ALIKE])
-    return known & ~effect.isin(["ranks_higher", "ranks_lower"]) & (effect_both != effect)
+    known = (effect_both != "") | ~np.isin(withheld_both, ["", *NOT_MEASURED_ALIKE])
+    return known & ~np.isin(effect, ["ranks_higher", "ranks_lower"]) & (effect_both != effect)
 
 
-def _short_lists(short_baseline: pd.Series, short_model: pd.Series, effect: pd.Series) -> pd.Series:
+def _short_lists(short_baseline: Any, short_model: Any, effect: Any) -> Any:
     """Many lists of the model that is behind are shorter than those of the other."""
     more = short_model - short_baseline
-    of_model = (more >= MANY_SHORT) & ~effect.isin(["better", "higher", "ranks_higher"])
-    of_base = (more <= -MANY_SHORT) & ~effect.isin(["worse", "lower", "ranks_lower"])
+    of_model = (more >= MANY_SHORT) & ~np.isin(effect, ["better", "higher", "ranks_higher"])
+    of_base = (more <= -MANY_SHORT) & ~np.isin(effect, ["worse", "lower", "ranks_lower"])
     return of_model | of_base
 
 
@@ -247,7 +244,7 @@ _ALL = (
         "fewer than 20 users differ, so that there is no verdict",
         "check: too few lists differ",
         "models segments",
-        fires=lambda wins, losses: (wins + losses).between(1, FEW_UNITS - 1),
+        fires=lambda wins, losses: (wins + losses > 0) & (wins + losses < FEW_UNITS),
         beneath="few_lists",
     ),
     Caution(
@@ -457,7 +454,7 @@ _ALL = (
     Caution(
         "skewness_not_checked",
         "the moments do not say how skewed the metric is",
-        fires=lambda skewed_by: skewed_by.isna(),
+        fires=lambda skewed_by: np.isnan(skewed_by),
     ),
     Caution(
         "wilcoxon_not_mean",
@@ -486,7 +483,7 @@ _ALL = (
         "the metric has no bounds, and the verdict says how far off three more users would turn it",
         adds=", unless {unseen:1} in {n_users:,} users differ by {turning_value:+3} or more",
         warns=False,
-        fires=lambda turning_value, unseen, n_users: turning_value.notna(),
+        fires=lambda turning_value, unseen, n_users: ~np.isnan(turning_value),
     ),
     Caution(
         "heavier_unseen",
@@ -494,7 +491,7 @@ _ALL = (
         "seen could turn what is said",
         adds=", for {holds_for}",
         warns=False,
-        fires=lambda holds_for, effect: (holds_for != "") & effect.isin(_OF_WEIGHTED_MEANS),
+        fires=lambda holds_for, effect: (holds_for != "") & np.isin(effect, _OF_WEIGHTED_MEANS),
     ),
     Caution(
         "guardrail_unbounded",
