@@ -241,8 +241,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     parser = Parser(
         prog="recdf", description="Evaluate logged recommendations. Begin with: recdf demo"
     )
-    version = f"recdf {version_and_build()}"
-    parser.add_argument("--version", action="version", version=version)
+    parser.add_argument("--version", action="version", version=f"recdf {version_and_build()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for command in (EVALUATE, CHECK, AUDIT, COMPARE, EXPERIMENT, GATE, REPORT, *MADE, DEMO):
         command.add(commands)
@@ -371,8 +370,7 @@ class RunRecord:
             return Path(f"{out}.{RECORD}"), [] if out is None else [str(out)]
         other = command
         with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-            text = plain_file(out / RECORD).read_text(encoding="utf-8")
-            other = json.loads(text)["command"][1]
+            other = json.loads(plain_file(out / RECORD).read_text(encoding="utf-8"))["command"][1]
         files = sorted(
             str(path)
             for path in out.rglob("*.parquet")

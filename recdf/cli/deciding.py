@@ -328,8 +328,7 @@ def _of_result(given: Namespace, result: Evaluation, tables: Tables) -> Tables:
 
 
 def _gate(given: Namespace, options: Given) -> Reply:
-    expected = "a metric and what it may lose, as ndcg@10=-2%"
-    budgets = as_pairs("--budget", given.budget, expected)
+    budgets = as_pairs("--budget", given.budget, "a metric and what it may lose, as ndcg@10=-2%")
     flags = {"candidate": "model", "baseline": "baseline_model"}
     sides = sides_of_folders(given, flags, [given.results, given.baseline])
     frames = read_lists(given, sides, given_files(given, "true", "log"), flags)

@@ -355,8 +355,7 @@ def _say_read(given: Namespace, paths: Mapping[str, str]) -> None:
 def _check(given: Namespace, _: Given) -> Reply:
     check_age(given)
     options = given_options(given)
-    paths = given_files(given, "items", "log", "exclude")
-    frames: Given = read_frames_of(given, options, paths)
+    frames: Given = read_frames_of(given, options, given_files(given, "items", "log", "exclude"))
     check_expected(given, frames)
     found = check(frames.pop("true"), frames.pop("pred"), given.k, **frames, **options)
     return _findings(found, f"nothing odd found at k = {given.k}", "", {"findings": found})

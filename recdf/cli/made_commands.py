@@ -212,8 +212,7 @@ def _ope(given: Namespace, options: Given) -> Reply:
     by = as_columns(options.get("by"))
     keys = [*on, *as_columns(options.get("cluster", "user_id"))]
     keys += as_columns(options.get("slate_col"))
-    paths = given_files(given, "log", "pred")
-    frames = read_files(paths, list(dict.fromkeys(keys)), by)
+    frames = read_files(given_files(given, "log", "pred"), list(dict.fromkeys(keys)), by)
     log = frames["log"]
     if given.pred is not None:  # the target policy
         log = target_from_recs(
@@ -275,8 +274,7 @@ def _impressions(given: Namespace, options: Given) -> Reply:
             frames = read_files(paths, [*ids, *options.get("list_cols", ["session_id"])], [])
             for role, frame in frames.items():
                 paths[role] = str(folder / f"{role}.parquet")
-                frame = with_times(frame, options.get("time_col"))
-                frame.to_parquet(paths[role], index=False)
+                with_times(frame, options.get("time_col")).to_parquet(paths[role], index=False)
         rest = {name: getattr(given, name) for name in ("overwrite", "memory_limit", "against")}
         named = {f"{role}_path": path for role, path in paths.items()}
         spec = impressions_parquet(**named, out=given.out, **rest, **options)

@@ -350,10 +350,9 @@ def audit(
         )
     asked = Question(call, items if counted else None, time_col, cutoff)
     names = (*asked.keys, call.options.item_col)
-    given = {"true": true, "pred": pred, "train": train, "log": log}
     frames = {
         role: read_frame(one, role, call.options)
-        for role, one in given.items()
+        for role, one in {"true": true, "pred": pred, "train": train, "log": log}.items()
         if one is not None or role in ("true", "pred")
     }
     if call.options.null_keys == "drop":

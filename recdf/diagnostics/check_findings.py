@@ -212,8 +212,7 @@ def read_checked_ids(found: ListFindings, series: pd.Series, role: str) -> IdCol
     if ids.null is not None:
         effect = "" if role == "items" else '; ⟦+null_keys="drop"⟧ leaves these rows out'
         effect = f"evaluate raises{effect}"
-        what = f"null ids in {role}"
-        found.of_rows("null_ids", what, "error", ids.null, where, effect, role)
+        found.of_rows("null_ids", f"null ids in {role}", "error", ids.null, where, effect, role)
     return ids
 
 
@@ -356,8 +355,7 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
             severity = "info"
             effect = "relevance has no grades"
         words = "constant relevance"
-        some = [float(gain[0])]
-        found.add("constant_relevance", words, severity, n, n, some, effect)
+        found.add("constant_relevance", words, severity, n, n, [float(gain[0])], effect)
     elif gain.min() > 0:
         effect = (
             "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and bpref is "

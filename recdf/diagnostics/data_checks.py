@@ -144,8 +144,7 @@ def check(
             data = _left_without(exclude, found, data, pred_ids)
         if not len(data.pred) + len(data.true):
             return found.table()
-        call = _forgiving_call(data, items)
-        with matched_quietly(call, data.true, data.pred) as matched:
+        with matched_quietly(_forgiving_call(data, items), data.true, data.pred) as matched:
             progress.add()
             _check_matched(found, data, matched)
             check_sampled(found, matched)
@@ -161,8 +160,7 @@ def check(
 
 def check_options(options: Mapping[str, Any]) -> Options:
     """Return the shared options of a check."""
-    given = {**options, "ties": "item_desc", "undefined": "nan"}
-    return Call.from_arguments(check, given).options
+    return Call.from_arguments(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
 
 
 def _forgiving_call(data: Data, items: pd.DataFrame | None) -> Call:
@@ -301,8 +299,7 @@ def _check_other_order(found: ListFindings, matched: Matched, other: str, number
     if other == "rank":
         what = "rank order that contradicts the scores"
         effect = "score decides; pass ⟦+rank_col=⟧ to order by rank"
-    severity = _severity(against, matched)
-    found.lists(f"{other}_against_order", what, severity, against, effect)
+    found.lists(f"{other}_against_order", what, _severity(against, matched), against, effect)
 
 
 def _check_rows_beside_scores(found: ListFindings, matched: Matched, n_rows: int) -> None:
@@ -321,8 +318,7 @@ def _check_rows_beside_scores(found: ListFindings, matched: Matched, n_rows: int
         "⟦+rank_col=⟧"
     )
     what = "row order that contradicts the scores"
-    severity = _severity(upside_down, matched)
-    found.lists("rows_against_scores", what, severity, against, effect)
+    found.lists("rows_against_scores", what, _severity(upside_down, matched), against, effect)
 
 
 def _severity(against: Mask, matched: Matched) -> Severity:

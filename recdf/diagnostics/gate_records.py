@@ -226,8 +226,7 @@ class Gate(ShownResult):
             if row["n_only_candidate"] or row["n_only_baseline"]
         ]
         ruled = "they count as the worst value, and are left out where the metric has none"
-        words = f"Lists that one side alone has: {_first_of(found)}; {ruled}."
-        return [words] if found else []
+        return [f"Lists that one side alone has: {_first_of(found)}; {ruled}."] if found else []
 
     def _seen(self) -> list[str]:
         """Say which change each budget that was met by a t bound would have shown in 8 of 10
@@ -473,8 +472,7 @@ def look_at_frames(
         shares.append(dict(zip(findings["code"], findings["share"], strict=True)))
         is_judged = frame[keys].assign(**{"judged in true": frame[item_col].isin(judged)})
         of_list = is_judged.groupby(keys, as_index=False, observed=True).mean()
-        per_user = side.per_user.merge(of_list, on=keys, how="left")
-        found.append(side._replace(per_user=per_user))
+        found.append(side._replace(per_user=side.per_user.merge(of_list, on=keys, how="left")))
     doubts = ("no doubt", "in doubt")
     sampled = [f"sampled in {one.get('sampled', 0):.0%} of the lists" for one in shares]
     rows = [("candidates", *sampled, doubts[any("sampled" in one for one in shares)])]
@@ -542,8 +540,7 @@ def places_of_budgets(
     for one in budgets:
         if one.segment is None:
             yield one, "", "", True
-    asked = [one.segment for one in budgets if one.segment is not None]
-    for name in dict.fromkeys([*by, *asked]):
+    for name in dict.fromkeys([*by, *(one.segment for one in budgets if one.segment is not None)]):
         of_cell, labels = _segment_of_lists(runs, name)
         texts = [str(label) for label in labels]
         own = [one for one in budgets if one.segment == name]

@@ -392,8 +392,7 @@ def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, Any, Any]
                 continue
             gone.add(labels)
             named = zip([*names, ""], labels, strict=False)
-            what = ", ".join(f"{name} {label}".strip() for name, label in named)
-            yield what, day, dates[-1]
+            yield ", ".join(f"{name} {label}".strip() for name, label in named), day, dates[-1]
 
 
 def _missing_nights(
@@ -406,8 +405,7 @@ def _missing_nights(
     there = pd.Series(days.isin([*dates, *left_out]), days)
     missing = []
     for day in days[~there]:
-        weeks = [day + pd.Timedelta(weeks=w) for w in range(-4, 5) if w]
-        near = there[days.isin(weeks)]
+        near = there[days.isin([day + pd.Timedelta(weeks=w) for w in range(-4, 5) if w])]
         if near.mean() >= 0.5 if len(near) else day.day_of_week < 5:
             missing.append(day)
     return missing

@@ -183,8 +183,7 @@ def label_agreement(
     of_groups = [part == g for g in range(len(groups) if names else 0)]
     for of_part in (np.ones(len(part), bool), *of_groups):
         own = of_part[rows[0]]
-        n_not_paired = of_part.sum() - own.sum()
-        row = _agreement(x[own], y[own], user[own], n_not_paired, level, confidence)
+        row = _agreement(x[own], y[own], user[own], of_part.sum() - own.sum(), level, confidence)
         for grade in np.unique(x):
             is_x = x[own] == grade
             is_y = y[own] == grade
@@ -390,8 +389,7 @@ def sample_to_judge(
         values = read_values(said, said.columns[0], "spread")
         weight *= np.nan_to_num(pd.Series(values).groupby(stratum).std())
     drawn = _allocate(n, size, weight)
-    coin = user_coin(hash_users(lists, keys, "pred"), seed, 0)
-    order = np.lexsort((coin, stratum))
+    order = np.lexsort((user_coin(hash_users(lists, keys, "pred"), seed, 0), stratum))
     place = np.empty(n_lists, np.int64)
     place[order] = place_in_run(size)
     chosen = (place < drawn[stratum])[code]

@@ -65,11 +65,11 @@ def call_of_levels(
                 if one.per == "item"
                 else f"a metric of {family}"
             )
-            words = (
+            raise OptionError(
                 f"{one.name} is {kind}; expected one number about the ranks of relevant items, "
-                "such as 'ndcg@10'"
+                "such as 'ndcg@10'",
+                argument="metrics",
             )
-            raise OptionError(words, argument="metrics")
     for name in refused:
         if getattr(call.options, name):
             raise OptionError(f"{function.__name__} takes no ⟦{name}=⟧")
@@ -486,7 +486,6 @@ def chance_level(
     call = call_of_levels(chance_level, given, metrics, k, ("by", "by_in_true", "judged_only"))
     users = "true" if isinstance(call.options.users, str) else call.options.users
     call = replace(call, options=call.options.updated(score_col=False, rank_col=None, users=users))
-    none = read_frame(true, "true", call.options).iloc[:0]
-    with matched_quietly(call, true, none) as matched:
+    with matched_quietly(call, true, read_frame(true, "true", call.options).iloc[:0]) as matched:
         found = chance_of(matched, call, items if counted else None, seed)
         return levels_table(matched, call, *found)

@@ -129,8 +129,7 @@ def finish_summary(call: Call, result: PartResult) -> tuple[pd.DataFrame, Spec]:
         exposed = exposure_rows(of_parts, measured.n_lists, call.requests, call.options)
     spec = spec_of(call, measured.order, measured.relevance_col, counts, described, measured.truth)
     moments = measured.moments
-    groups = measured.groups
-    return summary_table(call, measured.by, moments, exposed, groups, spec), spec
+    return summary_table(call, measured.by, moments, exposed, measured.groups, spec), spec
 
 
 def checked(call: Call, result: PartResult) -> Measured:

@@ -299,8 +299,7 @@ def _truth_digest(matched: Matched, call: Call) -> int | None:
     times = np.bincount(item) * grade if one else np.bincount(item, grade)
     items, place = distinct_items(item, matched.n_items)
     labels = take_values(matched.frames[0][call.options.item_col], lists.rows(place))
-    products = times.take(items).astype(np.uint64) * hashes(labels)
-    return int(products.sum(dtype=np.uint64))
+    return int((times.take(items).astype(np.uint64) * hashes(labels)).sum(dtype=np.uint64))
 
 
 def result_bytes(result: PartResult) -> bytes:

@@ -599,5 +599,4 @@ def _with_models(table: DataFrame, names: Mapping[Any, str], model_col: str) -> 
     if None not in names:
         model = table[model_col].map(names)
         table = table.drop(columns=model_col)
-    first = DataFrame({model_col: model}, index=table.index).astype("str")
-    return beside_columns(first, table)
+    return beside_columns(DataFrame({model_col: model}, index=table.index).astype("str"), table)

@@ -128,8 +128,7 @@ class GroupMoments:
         se, units = (one if one is None else one[groups] for one in (self.se, self.units))
         rows = self.rows[groups]
         undefined = self.undefined[groups]
-        sums = self.sums[:, groups]
-        return GroupMoments(rows, undefined, sums, self.weighted, se, units)
+        return GroupMoments(rows, undefined, self.sums[:, groups], self.weighted, se, units)
 
     def statistics(self, confidence: float) -> dict[str, ndarray]:
         """Return the columns of the summary that follow from the moments.
@@ -207,8 +206,7 @@ def groups_of(per_user: DataFrame, by: list[str]) -> tuple[ndarray, DataFrame]:
     if not by:
         return np.zeros(len(per_user), np.int64), DataFrame(index=range(1))
     group = per_user.groupby(by, sort=False, dropna=False, observed=True).ngroup().to_numpy()
-    first = ~pd.Series(group).duplicated().to_numpy()
-    return group, per_user.loc[first, by].reset_index(drop=True)
+    return group, per_user.loc[~pd.Series(group).duplicated().to_numpy(), by].reset_index(drop=True)
 
 
 def means(
@@ -233,8 +231,7 @@ def means(
     refuse_summary_names(by, ["n_users"])
     # Standard errors that hold where the lists of a unit are alike: they follow from the sums of
     # the differences from the mean, times the weight, one sum per unit and group.
-    unit = unit_codes(per_user, units)
-    of_units = moments_of_units(columns(), group, unit, n_groups, weights)
+    of_units = moments_of_units(columns(), group, unit_codes(per_user, units), n_groups, weights)
     moments, n_users = with_unit_errors(moments, of_units)
     return mean_table(labels, names, moments, spec, confidence).assign(n_users=n_users.ravel())
 
@@ -283,8 +280,7 @@ def mean_table(
         "k": pd.arrays.IntegerArray(k, k < 0),
         **{name: array.ravel() for name, array in statistics.items()},
     }
-    rows = np.repeat(np.arange(n_groups), len(names))
-    repeated = labels_at(labels, list(labels.columns), rows)
+    repeated = labels_at(labels, list(labels.columns), np.repeat(np.arange(n_groups), len(names)))
     return DataFrame({**{str(name): one for name, one in repeated.items()}, **columns}, copy=False)
 
 

@@ -207,8 +207,7 @@ def atomic(file: InputFile) -> Iterator[Any]:
                 known = f"a type behind each name, as in user_id:token ({', '.join(kinds)})"
                 raise DataError(f"{file.path}: the header has {name!r}; expected {known}")
             values = pc.split_pattern(table[name], " ") if kind.endswith("_seq") else table[name]
-            empty = pc.equal(table[name], "")
-            values = pc.if_else(empty, pa.scalar(None, values.type), values)
+            values = pc.if_else(pc.equal(table[name], ""), pa.scalar(None, values.type), values)
             columns[own] = _floats(file, values) if kind == "float" else values.cast(kinds[kind])
         yield pa.table(columns)
 

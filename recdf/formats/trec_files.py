@@ -237,10 +237,9 @@ def write_trec_values(
     values = per_user.reindex(columns=list(called)).to_numpy(float).ravel()
     there = ~np.isnan(values)
     metrics = np.tile(np.array(words, object), len(per_user))
-    numbers = np.append(values[there], summary["value"].to_numpy(float))
     fields = (
         [*metrics[there], *words],
         [*users[there], *(["all"] * len(words))],
-        np.char.mod("%6.4f", numbers),
+        np.char.mod("%6.4f", np.append(values[there], summary["value"].to_numpy(float))),
     )
     _write_lines(path, [pa.array(list(one), pa.large_string()) for one in fields], "\t")

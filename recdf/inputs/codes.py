@@ -360,8 +360,7 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
             codes = [one.astype(np.int64) if n == span else place.take(one) for one in own]
         else:
             present, together = np.unique(np.concatenate(own), return_inverse=True)
-            ends = np.cumsum([len(one) for one in own])[:-1]
-            codes = np.split(together.astype(np.int64), ends)
+            codes = np.split(together.astype(np.int64), np.cumsum([len(one) for one in own])[:-1])
             n = len(present)
     return codes, n
 

@@ -412,8 +412,7 @@ def _parts_of_lazy(rows: LazyRows, names: list[str]) -> pd.DataFrame | UserParts
         tables = rows.batches([name], "data")
         return _no_repeats(pa.chunked_array(one for table in tables for one in table[name].chunks))
 
-    head = frame_of_table(sample.slice(0, 1))
-    return UserParts(n, head, sample.to_batches()[0], run, distinct)
+    return UserParts(n, frame_of_table(sample.slice(0, 1)), sample.to_batches()[0], run, distinct)
 
 
 def _no_repeats(ids: pa.ChunkedArray) -> bool:
@@ -539,8 +538,7 @@ def _parts_of_dask(data: Any, needed: NeededColumns) -> UserParts | None:
             table = pa.Table.from_pandas(rows, preserve_index=False)
             return pd.Series([function(iter(table.to_batches(sizes().summed_batch)))], dtype=object)
 
-        empty = pd.Series([], dtype=object)
-        return list(data[columns].map_partitions(of, meta=empty).compute())
+        return list(data[columns].map_partitions(of, meta=pd.Series([], dtype=object)).compute())
 
     def distinct(name: str) -> bool:
         return len(data[[name]].drop_duplicates(split_out=data.npartitions)) == n

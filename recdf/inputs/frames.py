@@ -152,11 +152,9 @@ def as_datetimes(series: Series, where: str) -> Series:
     if isinstance(series.dtype, pd.ArrowDtype):
         known = str(series.dtype.pyarrow_dtype).startswith(("timestamp", "date"))
         # Values without an index: pandas would look for those of the same label.
-        values = series.array.__arrow_array__().to_pandas().array
-        series = Series(values, series.index)
+        series = Series(series.array.__arrow_array__().to_pandas().array, series.index)
     else:
-        kind = pd.api.types.infer_dtype(series, skipna=True)
-        known = kind in ("date", "datetime", "datetime64")
+        known = pd.api.types.infer_dtype(series, skipna=True) in ("date", "datetime", "datetime64")
     if not known:
         raise DataError(
             f"{where} holds {series.dtype} values ({examples(series.dropna().head(5))}); expected "

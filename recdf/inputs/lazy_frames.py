@@ -123,8 +123,7 @@ def lazy_rows(data: Any) -> LazyRows | None:
         # No rows are read far ahead of their use, and no bytes of a parquet file are kept.
         few: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1}
         if isinstance(getattr(data, "format", None), dataset.ParquetFileFormat):
-            options = dataset.ParquetFragmentScanOptions(pre_buffer=False)
-            few["fragment_scan_options"] = options
+            few["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)
         read = lambda names: data.to_batches(columns=names, use_threads=False, **few)  # noqa: E731
         return LazyRows("a Dataset", data.schema, read)
     return None

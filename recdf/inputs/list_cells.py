@@ -420,8 +420,7 @@ def from_sparse(
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    user = run_of(np.diff(rows.indptr))
-    found = {user_col: _labelled(user, users, "users", rows.shape[0])}
+    found = {user_col: _labelled(run_of(np.diff(rows.indptr)), users, "users", rows.shape[0])}
     found[item_col] = _labelled(rows.indices.astype(np.int64), items, "items", rows.shape[1])
     number = rows.data.astype(np.float64) if rows.data.dtype == bool else rows.data
     return DataFrame(

@@ -357,8 +357,7 @@ def _option_record(name: str, hint: Any) -> Option:
     constraint = one.constraint
     if constraint is ANY:
         constraint = constraint_of(kind, PLAIN_KINDS | COLUMN_KINDS)
-    doc = " ".join(one.doc.split())
-    return replace(one, name=name, hint=kind, doc=doc, constraint=constraint)
+    return replace(one, name=name, hint=kind, doc=" ".join(one.doc.split()), constraint=constraint)
 
 
 OPTIONS = {

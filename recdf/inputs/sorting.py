@@ -92,8 +92,7 @@ def equal_runs(*keys: ndarray) -> tuple[ndarray, ndarray]:
 
 def run_heads(keys: Sequence[ndarray]) -> ndarray:
     """Return the rows that differ in some key from the row before them, and the first row."""
-    n = len(keys[0])
-    head = np.zeros(n, bool)
+    head = np.zeros(len(keys[0]), bool)
     head[:1] = True
     for key in keys:
         head[1:] |= key[1:] != key[:-1]

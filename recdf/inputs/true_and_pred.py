@@ -88,8 +88,7 @@ class Count:
     some: tuple[Any, ...]
 
     def __add__(self, other: Count) -> Count:
-        some = tuple(dict.fromkeys((*self.some, *other.some)))
-        return Count(self.n + other.n, some[:N_EXAMPLES])
+        return Count(self.n + other.n, tuple(dict.fromkeys((*self.some, *other.some)))[:N_EXAMPLES])
 
 
 @dataclass(frozen=True)
@@ -352,8 +351,7 @@ def read_true(
         return read_rows(frame, "true", options, ones, found=found, findings=findings)
     given = read_relevance(frame, name, options)
     found = [*broken("relevance", given, f"true[{name!r}]"), *found]
-    number = gains(given, options)
-    table = read_rows(frame, "true", options, number, found=found, findings=findings)
+    table = read_rows(frame, "true", options, gains(given, options), found=found, findings=findings)
     if options.not_judged == "keep" and table.number is not None:
         table.counts["true_not_judged"] = int(np.count_nonzero(table.number < 0))
     return replace(table, number_col=name)
@@ -475,8 +473,7 @@ def raw_ratings(table: ReadRows, rows: ndarray, options: Options) -> ndarray:
     """Read the relevance of rows of `true` as given, whatever `min_relevance` is."""
     if table.number_col is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
-    numbers = read_relevance(table.frame, table.number_col, options)
-    return numbers.take(table.frame_rows(rows))
+    return read_relevance(table.frame, table.number_col, options).take(table.frame_rows(rows))
 
 
 def raw_scores(table: ReadRows, rows: ndarray) -> ndarray:
@@ -537,8 +534,7 @@ def hints_of(true: DataFrame | None, pred: DataFrame, options: Options) -> Hints
         if not isinstance(values, Series):
             return False
         is_number = pd.api.types.is_numeric_dtype
-        is_bool = pd.api.types.is_bool_dtype
-        return is_number(values.dtype) and not is_bool(values.dtype)
+        return is_number(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype)
 
     doubts: dict[OrderDoubt, str] = {}
     if name is not None and (options.rank_col is not None or options.score_col is not None):

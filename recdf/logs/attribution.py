@@ -374,8 +374,7 @@ def repeated_rows(lists: Integers, item: Integers, n_items: int) -> Integers:
     entries = TimedPairs(lists, item, lists)
     pair = entries.pairs(slice(None), n_items)
     pair.sort()
-    twice = distinct(pair[1:][pair[1:] == pair[:-1]])
-    return rows_of_pairs(entries, twice, n_items)
+    return rows_of_pairs(entries, distinct(pair[1:][pair[1:] == pair[:-1]]), n_items)
 
 
 def standing_rows(

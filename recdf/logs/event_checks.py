@@ -186,8 +186,7 @@ def odd_events(
         window = rows.clock.span(rules.window, "window")
         by_time = find_candidates(log.moments, events.moments, window)
         named = np.flatnonzero((by_time.outcome == ATTRIBUTED) & (lists >= 0))
-        last = by_time.row[by_time.high[named] - 1]
-        wrong = named[log.lists.code[last] != lists[named]]
+        wrong = named[log.lists.code[by_time.row[by_time.high[named] - 1]] != lists[named]]
         effect = (
             'they go by time, and the last impression (⟦attribution="last"⟧) is in another list '
             'than the one that they name; ⟦+named_lists="all"⟧ attributes them to the list that '
@@ -275,8 +274,7 @@ def logged_twice(rows: ImpressionRows, rules: Rules) -> dict[str, Copies]:
         of_log = [rules.user_col, *rules.source_lists, rules.item_col]
         found["log"] = _repeating(log.frame, log.repeated, of_log)
     for events in rows.events:
-        moments = pd.DataFrame(events.moments._asdict())
-        some = np.flatnonzero(moments.duplicated(keep=False))
+        some = np.flatnonzero(pd.DataFrame(events.moments._asdict()).duplicated(keep=False))
         found[events.name] = _repeating(events.frame, some, names)
     return found
 

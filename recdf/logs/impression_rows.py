@@ -321,8 +321,7 @@ def with_persons(
     first = first_rows(of, n + 1)
     first[n] = -1  # the entry that the code of a null, -1, reads
     label = persons[person_col]
-    where = f"persons[{person_col!r}]"
-    ids = read_ids(label, where)
+    ids = read_ids(label, f"persons[{person_col!r}]")
     person = encode([ids]).codes[0]
     of_other = distinct(of[(of >= 0) & (person != person[first[of]])])
     seen = np.zeros(n + 1, bool)
@@ -456,8 +455,7 @@ def attribute_events(
         outcome[event] = found.outcome
         lost = np.flatnonzero(found.outcome == BEFORE_IMPRESSION)
         first = log.moments.time[found.row[found.low[lost]]]
-        early = (first - moments.time[event[lost]]) / (clock.second or 1)
-        ahead = np.append(ahead, early)
+        ahead = np.append(ahead, (first - moments.time[event[lost]]) / (clock.second or 1))
     if clock.second is not None:
         ahead = ahead[ahead <= 2 * SOON]
     return Attributed(named, parts, outcome, ahead)

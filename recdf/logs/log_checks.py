@@ -348,14 +348,12 @@ def _odd_lists(log: LogRows, rules: Rules, whole: bool) -> Iterator[OddRow]:
     concerned = len(distinct(log.lists.code[log.repeated]))
     some = dict.fromkeys(row_objects(log.frame[names].take(log.repeated[:5])))
     what = "items shown twice in a list"
-    effect = "the first impression stands for all"
-    yield "item_twice", what, "warning", concerned, n, some, effect
+    yield "item_twice", what, "warning", concerned, n, some, "the first impression stands for all"
     if log.position is None:
         return
     effect = "ranks for metrics count from 1; the positions stay as they are in pred"
     what = "positions that do not start at 1"
-    odd = whole and start != 1
-    yield "first_position", what, "info", odd, 1, f"from {start:g}", effect
+    yield "first_position", what, "info", whole and start != 1, 1, f"from {start:g}", effect
     effect = (
         "ranks close the holes (advertisements, collapsed places); the positions stay as they are "
         "in pred"

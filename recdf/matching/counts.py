@@ -226,8 +226,7 @@ def _lists_with(counts: ListCounts) -> ndarray:
 
 
 def _hits(counts: ListCounts) -> ndarray:
-    hits = counts.lists.hits
-    mine = hits.place[counts.among(list_of_hits)]
+    mine = counts.lists.hits.place[counts.among(list_of_hits)]
     return np.bincount(counts.matched.item[mine], minlength=counts.n_items)
 
 

@@ -339,8 +339,7 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
             def fill(i: int) -> None:
                 places = row[begin[i] : end[i]] - np.int32(i * chunk)
                 for column, filled in zip(columns, values, strict=True):
-                    part = column[i * chunk : (i + 1) * chunk]
-                    filled[to[i] : to[i + 1]] = part.take(places)
+                    filled[to[i] : to[i + 1]] = column[i * chunk : (i + 1) * chunk].take(places)
 
             each(fill, range(len(begin)))
 

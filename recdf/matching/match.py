@@ -310,8 +310,7 @@ class _Steps:
         place = np.zeros(n_keys, np.int64)
         (of_by, of_key), _ = encode_both(self.by_values, labels, self.in_true)
         place[keys] = of_key.all()
-        agree = np.flatnonzero(of_by.all()[list_by] == place[key])
-        return lists.take(agree)
+        return lists.take(np.flatnonzero(of_by.all()[list_by] == place[key]))
 
     def _labels(self, key: ndarray) -> KeyColumns:
         """Return the labels of each list's key, in the dtype of the frame that the population is
@@ -325,8 +324,7 @@ class _Steps:
         }
         if self.users is not None:
             users = self.users[0]
-            codes = self.other_keys[0].all()
-            sources["given"] = users, codes, np.arange(len(users))
+            sources["given"] = users, self.other_keys[0].all(), np.arange(len(users))
         return key_frame(key, self.n_keys, sources, self.options)
 
     def _first_rows(self, key: ndarray, true_list: ndarray, of_list: ndarray) -> dict[str, ndarray]:

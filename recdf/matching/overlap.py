@@ -193,8 +193,7 @@ def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options:
     `by` values."""
     _warn_of_rows(overlap, counts, options)
     for _, n, of, said, advice in overlap.in_doubt():
-        words = f"{said} in {n:,} of {of:,} lists that were looked at: {advice}"
-        warn_user(words, OrderWarning)
+        warn_user(f"{said} in {n:,} of {of:,} lists that were looked at: {advice}", OrderWarning)
     _warn_of_sides(overlap)
     _warn_of_no_hits(overlap, by)
 

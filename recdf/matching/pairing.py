@@ -274,9 +274,8 @@ class Excluded:
         item = block.columns[0]
         start = block.start
         begin = self.start.take(key)
-        length = self.length.take(key)
         pairs = pair_within(
-            item, start[:-1], np.diff(start), self.item, begin, length, self.n_items
+            item, start[:-1], np.diff(start), self.item, begin, self.length.take(key), self.n_items
         )
         out = pairs.has_sought(len(item))
         if not out.any():

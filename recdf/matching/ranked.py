@@ -322,8 +322,7 @@ def settle_pairs(
             to[order] = np.arange(len(order))
             by_place = np.argsort(to[pairs.place])
             place = to[pairs.place][by_place]
-            sought = pairs.sought[by_place]
-            pairs = Pairs(place, sought, pairs.n, to[pairs.repeat], to[pairs.first])
+            pairs = Pairs(place, pairs.sought[by_place], pairs.n, to[pairs.repeat], to[pairs.first])
             lists = lists.moved(order)
     return lists, pairs, counts
 

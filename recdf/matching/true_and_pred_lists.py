@@ -201,10 +201,8 @@ class PredLists:
         """Find in each list the items that `true` has for its key, or only those that it judges."""
         key = split_codes(lists.code, *self._size)[1]
         start = self._true_start.take(key)
-        length = self._true_length.take(key)
-        pairs = pair(lists, self._true.item, start, length, self._items.n)
-        judged_only = self._options.judged_only
-        return pairs.where(self._gain[pairs.sought] >= 0) if judged_only else pairs
+        pairs = pair(lists, self._true.item, start, self._true_length.take(key), self._items.n)
+        return pairs.where(self._gain[pairs.sought] >= 0) if self._options.judged_only else pairs
 
     def _measured(self, block: Block) -> _Block:
         options = self._options
@@ -240,8 +238,7 @@ class PredLists:
             "tied": tied[:1],
             "repeated": ranked.rows(repeated),
         }
-        doubtful = self._doubtful(ranked)
-        return _Block(arrays, counts, doubtful, lists)
+        return _Block(arrays, counts, self._doubtful(ranked), lists)
 
     def _doubtful(self, ranked: Ranked) -> dict[str, int]:
         """Count for each doubt about the order the lists for which it holds, and those that were
@@ -431,8 +428,7 @@ def list_weights(
     else:
         if isinstance(options.weight_col, Mapping):
             keys = as_series(list(options.weight_col))
-            numbers = list(options.weight_col.values())
-            users = DataFrame({options.list_key[0]: keys, name: numbers})
+            users = DataFrame({options.list_key[0]: keys, name: list(options.weight_col.values())})
         assert users is not None
         where = "weight_col" if source == "mapping" else f"users[{name!r}]"
         given = read_weights(column(users, name, "users"), where, options)

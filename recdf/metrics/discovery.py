@@ -118,8 +118,7 @@ def serendipity(
     if of == "similarity":
         return _unlike_past(lists, similarity, separator, relevant)
     matched = lists.matched
-    like = lists.sides.features.by(similarity, separator)
-    largest = lists.once_of_pred(nearest, like)
+    largest = lists.once_of_pred(nearest, lists.sides.features.by(similarity, separator))
     # The margin keeps rounding from making 0.7 smaller than 0.7.
     found = (largest < threshold - 1e-12) & ~lists.seen
     if relevant:

@@ -128,8 +128,7 @@ def gini(
     >>> rd.gini([1, 2, 3, 4], {"u": [1, 2], "v": [3, 4]})
     0.0
     """
-    catalogue = counts.sides.items
-    exposure = np.sort(counts.exposure(discount, p)[catalogue.codes])
+    exposure = np.sort(counts.exposure(discount, p)[counts.sides.items.codes])
     n = len(exposure)
     above = exact_sums((2 * np.arange(1, n + 1) - n - 1) * exposure)[0]
     return _divided(above, n * exact_sums(exposure)[0])

@@ -143,8 +143,7 @@ def exposure_ratio(
         counts.needs_true('or ⟦relative_to="catalogue"⟧')
         due = counts.relevant
     share = _group_shares(labels, counts.exposure(discount))
-    fair = _group_shares(labels, due)
-    return _by_name(labels, ratio(share, fair))
+    return _by_name(labels, ratio(share, _group_shares(labels, due)))
 
 
 def _item_groups(counts: Counts, group_col: str | None, head: float) -> Labels:
@@ -212,8 +211,7 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -
     ... ).__round__(4)
     0.3333
     """
-    labels = _item_groups(counts, group_col, head)
-    return _relative_spread(labels, counts.hits, counts.relevant)
+    return _relative_spread(_item_groups(counts, group_col, head), counts.hits, counts.relevant)
 
 
 @metric(

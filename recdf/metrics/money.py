@@ -85,8 +85,7 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> ndarray:
     {negative}
     """
     values = lists.values.checked(negative)
-    bought = lists.sum_true(values.true)
-    return ratio(lists.sum(values.pred[lists.hits.place]), bought)
+    return ratio(lists.sum(values.pred[lists.hits.place]), lists.sum_true(values.true))
 
 
 @metric(bounds=NOT_NEGATIVE, needs=("value",), aliases=("revenue_per_list",))

@@ -46,8 +46,7 @@ def aspects_of_true(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray]:
     relevant have none."""
     matched = lists.matched
     true_lists = lists.matched.true_lists
-    n_keys = len(true_lists.start) - 1
-    user = np.zeros(n_keys, np.int64)
+    user = np.zeros(len(true_lists.start) - 1, np.int64)
     if aspects.list_user is not None:
         user[:] = -1
         here = matched.true_list >= 0
@@ -219,8 +218,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     shift = start[:-1] - true.start[key]  # from a row of `true` to its row in a pair
     rows = spans(true.start[key], np.diff(start))
     has = np.zeros(len(rows), bool)
-    pair = np.searchsorted(pairs, code)
-    has[own + shift[pair]] = True
+    has[own + shift[np.searchsorted(pairs, code)]] = True
     gain = np.where(has, true.gain[rows], np.minimum(true.gain[rows], 0.0))
     ranked = rank_within(gain, start, descending=True)
     order, gain = (np.arange(len(rows)), gain) if ranked is None else ranked
@@ -321,7 +319,6 @@ def mixes(
             position, category = labels.entries(items)
             share = 1.0 / np.maximum(labels.length[items], 1)
             share = (share if weights is None else share * weights)[position]
-            cells = of[position] * n_labels + category
-            flat = exact_sums(share, cells, len(n_shown) * n_labels)
+            flat = exact_sums(share, of[position] * n_labels + category, len(n_shown) * n_labels)
             shares.append(flat.reshape(-1, n_labels))
         yield block, shares[0], shares[-1]

@@ -320,8 +320,7 @@ def propensity_check(
     ]
     of_items = (n, shown, total, total / n, z, p_value, p_adj)
     of_strata = (mean[of_cell], expected, actions_z, actions_p, flags)
-    found = dict(zip(PROPENSITY_COLUMNS, of_items + of_strata, strict=True))
-    return beside_columns(labels, found)
+    return beside_columns(labels, dict(zip(PROPENSITY_COLUMNS, of_items + of_strata, strict=True)))
 
 
 def two_sided(z: Floats) -> Floats:
@@ -527,7 +526,6 @@ def _difference(
     diff = value - base
     half = normal_quantile((1 + log.plan.confidence) / 2) * se
     both = {*find_flags(one, request, log), *find_flags(other, request, log)}
-    flags = [name for name in FLAGS if name in both]
     return one | {
         "value_baseline": base,
         "value": value,
@@ -536,5 +534,5 @@ def _difference(
         "ci_low": diff - half,
         "ci_high": diff + half,
         "rel_diff": diff / base if base else np.nan,
-        **trust(flags, base, diff - half, diff + half, "delta"),
+        **trust([name for name in FLAGS if name in both], base, diff - half, diff + half, "delta"),
     }

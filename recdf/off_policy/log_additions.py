@@ -330,8 +330,7 @@ def reward_table(
         np.bincount(of_pair, of_each, len(rows)).astype(float)[of_row]
         for of_each in (share * predicted, share)
     )
-    there = np.bincount(of_pair, minlength=len(rows))[of_row] > 0
-    _check_mass(mass, there, context)
+    _check_mass(mass, np.bincount(of_pair, minlength=len(rows))[of_row] > 0, context)
     return frame.reset_index(drop=True).assign(q_logged=logged, q_target=value, target_mass=mass)
 
 

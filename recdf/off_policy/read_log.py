@@ -224,8 +224,7 @@ class LogArrays:
         log = self.take(some)
         if log.unit is not None and log.position is not None:
             key = log.unit.codes.astype(np.int64) * log.position.n + log.position.codes
-            ordered = (key[1:] >= key[:-1]).all()
-            log = log.take(None if ordered else np.argsort(key, kind="stable"))
+            log = log.take(None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable"))
         cluster, n_codes = log.cluster or log.unit or (None, 0)
         if closed and cluster is not None and n_codes > 2 * len(cluster) + 1024:
             present, cluster = np.unique(cluster, return_inverse=True)

@@ -71,8 +71,7 @@ class LogGroup:
     def pieces(self) -> Iterator[LogGroup]:
         """Give all rows in pieces that fit the processor's cache and cut no unit in two."""
         size = sizes().log_rows
-        most = sizes().most_log_rows
-        size = size if self.cluster is None else min(max(size, self.n_codes), most)
+        size = size if self.cluster is None else min(max(size, self.n_codes), sizes().most_log_rows)
         edges = np.arange(0, len(self), size)
         if self.first is not None:
             starts = np.flatnonzero(self.first)
@@ -507,8 +506,7 @@ def _bootstrapped(
             ]
         return found
 
-    per_cluster = _per_cluster(rows, columns)
-    units, reward, *drawn = poisson_sums(per_cluster, plan.n_resamples, plan.seed).T
+    units, reward, *drawn = poisson_sums(_per_cluster(rows, columns), plan.n_resamples, plan.seed).T
     k = rows.n_positions
     sums = np.array(drawn[k:]).reshape(len(kinds), 2 * k + 1, -1)
     with undefined_is_nan():

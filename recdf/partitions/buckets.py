@@ -374,8 +374,7 @@ def by_place(table: Table) -> Table:
     for i, column in enumerate(table.columns):
         kind = column.type
         if isinstance(kind, pa.BaseExtensionType):
-            chunks = [chunk.storage for chunk in column.chunks]
-            column = pa.chunked_array(chunks, kind.storage_type)
+            column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
         found[f"c{i}"] = column
     return pa.table(found)
 
@@ -433,8 +432,7 @@ def as_part(shared: Shared, bucket: int, tables: RowsByRole) -> Part:
     """Return the rows of a bucket as a part of the population."""
     frames = {role: frame_of_arrow(table) for role, table in tables.items()}
     true = frames.get("true")
-    pred = frames["pred"]
-    return Part(true, pred, frozenset({bucket}), whole=False, by_values=shared.by_values)
+    return Part(true, frames["pred"], frozenset({bucket}), whole=False, by_values=shared.by_values)
 
 
 def rows_table(rows: ListRows, schema: Schema) -> Table:
@@ -481,8 +479,7 @@ class Gains:
     def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
             ids = self.options.pair
-            table = self.lists.table(Table.from_batches([batch]))
-            frame = frame_of_arrow(known_rows(table, ids))
+            frame = frame_of_arrow(known_rows(self.lists.table(Table.from_batches([batch])), ids))
             relevance = read_relevance(frame, self.column, self.options)
             gain = gains(
                 relevance[known := np.isfinite(relevance) & (relevance >= 0)], self.options
@@ -547,5 +544,4 @@ class Listing:
             pa.table({"by": pa.array(by), "pred": label_array(pred.take(of_pred))}),
             pa.table({"true": label_array(true.take(of_true))}),
         ]
-        listed = pa.concat_tables(found, promote_options="default")
-        return distinct_rows(listed.cast(self.listed))
+        return distinct_rows(pa.concat_tables(found, promote_options="default").cast(self.listed))

@@ -140,9 +140,8 @@ class DaskEngine(Engine):
     def each(self, frame: Any, names: Names, work: OnChunk, schema: Schema) -> Any:
         if work is adding_up:  # each bucket is a partition of its own
             frame = frame.repartition(npartitions=min(frame.npartitions, sizes().summed_buckets))
-        on_partition = partial(_on_partition, Sent(work), schema)
         return frame[list(names)].map_partitions(
-            on_partition, meta=frame_of_arrow(schema.empty_table())
+            partial(_on_partition, Sent(work), schema), meta=frame_of_arrow(schema.empty_table())
         )
 
     def meet(

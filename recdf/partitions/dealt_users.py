@@ -321,8 +321,7 @@ class LogOfEngine(LogInParts):
         for name, kinds in of_tables.items():
             like = getattr(likes, name)
             like.attrs = {}
-            of_bucket = self.engine.sent(partial(of_users, name=name, kinds=kinds))
-            table = dealt.tables(of_bucket, kinds)
+            table = dealt.tables(self.engine.sent(partial(of_users, name=name, kinds=kinds)), kinds)
             tables[name] = self.engine.typed(table, like)
         return replace(total, **tables)
 
@@ -537,8 +536,7 @@ def impressions_parquet(
         spec = from_impressions(**roles, user_col=user_col, **options).spec
         if older is not None:
             spec["moved"] = moved_since(spec, older)
-        text = json.dumps(spec, indent=1)
-        (log.folder / SPEC_FILE).write_text(text, encoding="utf-8")
+        (log.folder / SPEC_FILE).write_text(json.dumps(spec, indent=1), encoding="utf-8")
     for sentence in spec.get("moved", []):
         warn_user(f"⟦against={against!s}⟧: {sentence}", LogWarning)
     return spec

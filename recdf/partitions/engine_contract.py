@@ -399,8 +399,7 @@ parquet files on one machine, `rd.evaluate_parquet` needs no cluster."""
 def takes_engine_arguments(name: str) -> Callable[[Function], Function]:
     """Show the arguments of `evaluate`, and what an engine returns, on the `evaluate` of an
     engine."""
-    results = RESULTS.format(name=name, extra=name.lower())
-    return takes_evaluate_arguments(name, results=results)
+    return takes_evaluate_arguments(name, results=RESULTS.format(name=name, extra=name.lower()))
 
 
 # The methods of an engine that start a job, or make one that starts later.

@@ -114,8 +114,7 @@ class Run:
             empty = {role: schema.empty_table() for role, schema in self.needed.schemas.items()}
             results = measure(self.shared.call, as_part(self.shared, 0, empty))
         measured = checked(self.call, results)
-        overlap = self._compared(measured.overlap)
-        measured = replace(measured, by=self.by_frame, overlap=overlap)
+        measured = replace(measured, by=self.by_frame, overlap=self._compared(measured.overlap))
         summary, spec = finish_summary(self.call, replace(results, measured=measured))
         summary.attrs["recdf"] = spec
         return measured, summary, dict(spec)
@@ -203,8 +202,7 @@ class Run:
             names = [*keys, item]
             ids = pa.table([given_ids(frame[name]) for name in names], names=names)
             order, edges = places_by_bucket(bucket_of(ids, keys, item, n_buckets), n_buckets)
-            own = key_labels(frame, names, order)
-            call = replace(call, given={**call.given, "exclude": own})
+            call = replace(call, given={**call.given, "exclude": key_labels(frame, names, order)})
         return Shared(call, by_values, given, bucket, edges)
 
     @cached_property
@@ -219,8 +217,7 @@ class Run:
 
     def _packing(self, schema: Schema, lists: ItemLists) -> Packing:
         item = self.call.options.item_col
-        keys = self.needed.keys
-        return Packing(keys, item, self.n_buckets, schema, kept=True, lists=lists)
+        return Packing(self.needed.keys, item, self.n_buckets, schema, kept=True, lists=lists)
 
     def _compared(self, overlap: Overlap) -> Overlap:
         """Complete the overlap: where a `by` value has no hit, compare its ids with those of `true`

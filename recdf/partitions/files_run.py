@@ -404,8 +404,7 @@ class FilesRun(Run):
             if needed.given is None:
                 labels = needed.key_labels(block.select(needed.keys), self.heads)
             else:
-                rows = place % self.span
-                labels = needed.given[needed.keys].take(rows).reset_index(drop=True)
+                labels = needed.given[needed.keys].take(place % self.span).reset_index(drop=True)
             carried = needed.carried(block, self.some_without_pred)
             numbers = block.select(self.call.result_columns).to_pandas()
             yield pd.concat([by, labels, carried, numbers], axis=1)

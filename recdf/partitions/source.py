@@ -99,8 +99,7 @@ class Source:
         self.periods = _periods(kinds, role)
         of_column: dict[str, set[str]] = {}
         for one in (field for schema in kinds for field in schema):
-            kind = getattr(one.type, "extension_name", "")
-            of_column.setdefault(one.name, set()).add(kind)
+            of_column.setdefault(one.name, set()).add(getattr(one.type, "extension_name", ""))
         self.uuids = {name for name, found in of_column.items() if found == {"arrow.uuid"}}
         self.categories: dict[str, Array] = {}
         self._last: dict[str, Array] = {}

@@ -57,10 +57,8 @@ def made_by_user(
     with ExitStack() as stack:
         engine: Any
         if kind is None:
-            n = sum(one.n_rows for one in own.values())
-            n_buckets = 1 + n // sizes().summed_rows
-            at_once = sizes().at_once
-            dealer = files_engine(own, "the users", KEPT_BYTES, at_once=at_once)
+            n_buckets = 1 + sum(one.n_rows for one in own.values()) // sizes().summed_rows
+            dealer = files_engine(own, "the users", KEPT_BYTES, at_once=sizes().at_once)
             engine = stack.enter_context(dealer)
         else:
             frames_of: Any = spark.spark_engine if kind == "spark" else dask.dask_engine

@@ -76,8 +76,7 @@ def read_labels(series: Series, where: str, separator: str | None) -> Labels:
                 for value in values
             ]
         part_length = np.fromiter((len(part) for part in parts), np.int64, len(parts))
-        flat = [one for part in parts for one in part]
-        part_code, names = pd.factorize(as_series(flat))
+        part_code, names = pd.factorize(as_series([one for part in parts for one in part]))
         length = np.append(part_length, 0)[row_code]
         codes = part_code[spans(np.append(offsets(part_length)[:-1], 0)[row_code], length)]
     if (codes < 0).any():
@@ -177,8 +176,7 @@ class Likeness:
             *(_numbers_of(series, self.separator, one_hot) for series in self.columns), strict=True
         )
         matrix = np.concatenate(blocks, axis=1)
-        zeros = np.zeros((1, matrix.shape[1]))
-        return np.concatenate([matrix, zeros]), np.logical_or.reduce(null)
+        return np.concatenate([matrix, np.zeros((1, matrix.shape[1]))]), np.logical_or.reduce(null)
 
     @cached_property
     def _unit(self) -> ndarray:
@@ -296,8 +294,7 @@ def _numbers_of(series: Series, separator: str, one_hot: bool) -> tuple[ndarray,
                     "expected one"
                 )
             matrix = np.zeros((len(null), lengths[0]))
-            values = lists[1].to_numpy(np.float64, na_value=np.nan)
-            matrix[~null] = values.reshape(-1, lengths[0])
+            matrix[~null] = lists[1].to_numpy(np.float64, na_value=np.nan).reshape(-1, lengths[0])
             return _finite(matrix, null, where)
     elif pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
         return _finite(read_numbers(series, where).astype(np.float64)[:, None], null, where)
@@ -386,8 +383,7 @@ class LogCodes:
 
     def surprise(self, share_of: str) -> ndarray:
         """Return −log2 p(i); an item that is not in the log counts as if one user had it."""
-        least = np.maximum(self.count(share_of), 1)
-        return np.log2(max(self.total(share_of), 1)) - np.log2(least)
+        return np.log2(max(self.total(share_of), 1)) - np.log2(np.maximum(self.count(share_of), 1))
 
     def by_popularity(self, least_first: bool = False) -> ndarray:
         """Item codes of the log, most interactions first, or least; items with equally many are
@@ -428,8 +424,7 @@ class LogCodes:
         """Tell for each item code whether it is one of the most popular items that hold this share
         of interactions."""
         order = self.by_popularity()
-        held = np.cumsum(self.count("events")[order])
-        short = held < share * len(self.item) * (1 - 1e-12)
+        short = np.cumsum(self.count("events")[order]) < share * len(self.item) * (1 - 1e-12)
         found = np.zeros(self.n_items, bool)
         found[order[: np.count_nonzero(short) + 1]] = True
         return found
@@ -437,8 +432,7 @@ class LogCodes:
     def cooccurrence(self, one: ndarray, two: ndarray) -> ndarray:
         """Return, for pairs of item codes, users with both / √(users with the one · users with the
         other), or 0."""
-        by_item = np.argsort(self.pairs[1], kind="stable")
-        users = self.pair_user[by_item]
+        users = self.pair_user[np.argsort(self.pairs[1], kind="stable")]
         n = self.count("users")
         start = offsets(n)
         both = np.zeros(len(one))
@@ -464,8 +458,7 @@ class LogCodes:
     @cached_property
     def n_history(self) -> ndarray:
         """Distinct items in the history of each list's user."""
-        length = np.append(np.diff(self.pairs[0]), 0)
-        return length.take(self.list_user)
+        return np.append(np.diff(self.pairs[0]), 0).take(self.list_user)
 
 
 @dataclass(frozen=True, eq=False)

@@ -539,6 +539,5 @@ def read_sides(given: ByName, options: Options) -> CheckedSides:
     checked = CheckedSides()
     for name, one in SIDE_TABLES.items():
         if name in given:
-            frame = one.frame(given[name], name, options)
-            checked[name] = one.check(name, frame, options, checked)
+            checked[name] = one.check(name, one.frame(given[name], name, options), options, checked)
     return checked

@@ -363,5 +363,4 @@ def _stops(hits: Hits, top: float) -> ndarray:
     """Probability that the user reaches each hit and is satisfied there, divided by its rank."""
     satisfied = np.exp2(hits.gain - top) - np.exp2(-top)
     going_on = running(np.multiply, hits.number, 1 - satisfied)
-    reached = np.where(hits.number == 1, 1.0, np.append(1.0, going_on)[:-1])
-    return reached * satisfied / hits.rank
+    return np.where(hits.number == 1, 1.0, np.append(1.0, going_on)[:-1]) * satisfied / hits.rank

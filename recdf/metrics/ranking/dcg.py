@@ -299,8 +299,7 @@ def ndcg(
         worth = gain_values(gain, hits.gain[order])
         worth = worth * discounts_of(discount, log_base, hits.number)
         best = lists.sum(np.where(hits.number <= lists.k, worth, 0.0), hits)
-        none_shown = (best == 0) & ((lists.n_true > 0) | (ideal == "listed"))
-        best = np.where(none_shown, np.inf, best)
+        best = np.where((best == 0) & ((lists.n_true > 0) | (ideal == "listed")), np.inf, best)
     return ratio(total, best)
 
 

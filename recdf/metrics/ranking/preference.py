@@ -54,9 +54,8 @@ def tied_ranks(lists: Lists, hits: Hits) -> tuple[ndarray, ndarray]:
         return hits.rank, hits.rank
     own = level[hits.place]
     begin = lists.matched.start[hits.list]
-    bottom = np.searchsorted(level, own, side="right") - begin
     return np.searchsorted(level, own, side="left") - begin + 1, np.minimum(
-        bottom, lists.n_shown[hits.list]
+        np.searchsorted(level, own, side="right") - begin, lists.n_shown[hits.list]
     )
 
 
@@ -299,8 +298,7 @@ def bpref(lists: Lists) -> ndarray:
     0.5
     """
     judged = lists.judged
-    relevant = judged.gain > 0
-    others_above = judged.number[relevant] - lists.hits.number
+    others_above = judged.number[judged.gain > 0] - lists.hits.number
     relevant_of = lists.n_true[lists.hits.list]
     others_of = (lists.n_judged - lists.n_true)[lists.hits.list]
     lost = ratio(np.minimum(others_above, relevant_of), np.minimum(relevant_of, others_of))
