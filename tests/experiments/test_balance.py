@@ -200,9 +200,16 @@ def test_a_covariate_measured_after_the_exposure_is_named(rng):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "n", [(2000, 2000), pytest.param((1900, 100), marks=pytest.mark.long), (190, 10)]
+    ("n", "values"),
+    [
+        ((1000, 1000), "payers"),
+        ((950, 50), "payers"),
+        ((950, 50), "rare"),
+        ((190, 10), "normal"),
+        ((190, 10), "payers"),
+        ((190, 10), "rare"),
+    ],
 )
-@pytest.mark.parametrize("values", ["normal", "payers", "rare"])
 def test_p_of_a_random_split_holds(n, values):
     rng = np.random.default_rng(5)
     total = sum(n)

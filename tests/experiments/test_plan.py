@@ -311,10 +311,27 @@ def test_a_planned_comparison_is_shown_as_often_as_planned():
     draw = np.random.default_rng(6)
     frame = alike_models(4000, 0.01, 0.05, draw)
     n = int(EX.plan_comparison(frame, "ndcg@10", baseline="base", diff=0.01)["n"].iloc[0])
-    runs = 300
-    many = (alike_models(n, 0.01, 0.05, draw) for _ in range(runs))
-    effects = [rd.compare_models(of, "ndcg@10", baseline="base")["effect"].iloc[0] for of in many]
-    assert stats.binomtest(effects.count("better"), runs, 0.8).pvalue > 0.005
+    # Each metric is a run of its own: `ndcg@1` has the bounds of `ndcg@10`.
+    of_call, calls, better = [f"ndcg@{i + 1}" for i in range(30)], 10, 0
+    for _ in range(calls):
+        base = draw.uniform(0.4, 0.6, (n, 30))
+        new = base + draw.normal(0.01, 0.05, (n, 30))
+        both = pd.DataFrame(np.r_[base, new], columns=of_call)
+        both["user_id"], both["model"] = [*range(n)] * 2, np.repeat(["base", "new"], n)
+        table = rd.compare_models(both, of_call, baseline="base", correction="none")
+        better += table["effect"].tolist().count("better")
+    assert stats.binomtest(better, 30 * calls, 0.8).pvalue > 0.005
+
+
+def compared_often(name, draw, n):
+    """The rows of 300 experiments without a correction. Each metric is one: those of a call have
+    the names `name` and a number, so that all have the same bounds."""
+    names, tables = [f"{name}{i + 1}" for i in range(30)], []
+    for _ in range(10):
+        frame = pd.DataFrame(draw(n), columns=names).assign(variant=["A", "B"] * n)
+        options = {"control": "A", "correction": "none", "details": True}
+        tables.append(rd.compare_variants(frame, names, **options))
+    return pd.concat(tables, ignore_index=True)
 
 
 @pytest.mark.long
@@ -322,40 +339,37 @@ def test_a_planned_effect_of_small_spread_is_found_as_often_as_planned():
     draw = np.random.default_rng(9)
     users = pd.DataFrame({"ndcg@10": draw.normal(0.5, 0.02, 20_000)})
     plan = EX.plan_experiment(users, "ndcg@10", rel_effect=0.02).iloc[0]
-    n, runs = int(plan["n_control"]), 300
+    n = int(plan["n_control"])
     assert TTestIndPower().solve_power(0.01 / 0.02, None, 0.05, 0.8) < n / 2
-    found, seen = 0, []
-    for _ in range(runs):
-        values = draw.normal(0.5, 0.02, 2 * n) + np.tile([0, 0.01], n)
-        frame = pd.DataFrame({"variant": ["A", "B"] * n, "ndcg@10": values})
-        row = rd.compare_variants(frame, "ndcg@10", control="A", details=True).iloc[0]
-        found += row["effect"] == "better"
-        seen.append(row["mde"])
-    assert stats.binomtest(int(found), runs, 0.8).pvalue > 0.005
-    assert np.mean(seen) == pytest.approx(0.01, rel=0.05)
+    table = compared_often(
+        "ndcg@",
+        lambda n: draw.normal(0.5, 0.02, (2 * n, 30)) + np.tile([0, 0.01], n)[:, None],
+        n,
+    )
+    better = table["effect"].tolist().count("better")
+    assert stats.binomtest(better, len(table), 0.8).pvalue > 0.005
+    assert table["mde"].mean() == pytest.approx(0.01, rel=0.05)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("metric", "draw_values", "margin"),
+    ("name", "draw_values", "margin"),
     [
-        ("ndcg@10", lambda draw, n: draw.normal(0.9, 0.02, n).clip(0, 1), -0.01),
+        ("ndcg@", lambda draw, n: draw.normal(0.9, 0.02, n).clip(0, 1), -0.01),
         ("done", lambda draw, n: (draw.random(n) < 0.98).astype(float), -0.02),
     ],
 )
-def test_a_planned_guardrail_of_small_spread_is_safe_as_often_as_planned(
-    metric, draw_values, margin
-):
-    draw = np.random.default_rng(7)
+def test_a_planned_guardrail_of_small_spread_is_safe_as_often_as_planned(name, draw_values, margin):
+    draw, metric = np.random.default_rng(7), f"{name}10"
     users = pd.DataFrame({metric: draw_values(draw, 20_000)})
     plan = EX.plan_experiment(users, metric, guardrails={metric: margin}).iloc[0]
-    n, runs, safe = int(plan["n_control"]), 300, 0
-    for _ in range(runs):
-        frame = pd.DataFrame({"variant": ["A", "B"] * n, metric: draw_values(draw, 2 * n)})
-        table = rd.compare_variants(frame, metric, control="A", details=True)
-        judged = EX.role_verdicts(table, {metric: ("guardrail", margin)})
-        safe += judged["effect"].isin(["safe", "within_margin"]).sum()
-    assert stats.binomtest(int(safe), runs, 0.8).pvalue > 0.002
+    n = int(plan["n_control"])
+    table = compared_often(name, lambda n: draw_values(draw, (2 * n, 30)), n)
+    roles = dict.fromkeys(table["metric"].unique(), ("guardrail", margin))
+    runs = [table.iloc[i : i + 30] for i in range(0, len(table), 30)]
+    judged = pd.concat(EX.role_verdicts(one, roles) for one in runs)
+    safe = int(judged["effect"].isin(["safe", "within_margin"]).sum())
+    assert stats.binomtest(safe, len(table), 0.8).pvalue > 0.002
 
 
 def test_a_plan_counts_unseen_users_of_either_sign_and_of_the_column():
