@@ -42,7 +42,7 @@ gc.set_threshold(100_000, 50, 100)
 
 IN_CI = bool(os.environ.get("CI"))
 QUICK = {
-    "max_examples": 30 if IN_CI else 10,
+    "max_examples": 20 if IN_CI else 10,
     "derandomize": True,
     "deadline": None,
     "database": None,

@@ -163,6 +163,7 @@ def expected(name):
     return pd.DataFrame(CALLS[name](frames()))
 
 
+@pytest.mark.few(32)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.filterwarnings("ignore::recdf.errors.RecdfWarning")

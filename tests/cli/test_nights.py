@@ -178,15 +178,25 @@ def played(capsys, number, tables, before):
     return said
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """Where the first test of the module leaves the nights that it has played."""
+    return tmp_path_factory.mktemp("nights") / "job"
+
+
 @pytest.fixture
-def job(tmp_path, monkeypatch, capsys):
+def job(once, tmp_path, monkeypatch, capsys):
     """Four honest nights have been played in the current folder."""
     monkeypatch.chdir(tmp_path)
+    if once.exists():
+        shutil.copytree(once, tmp_path, dirs_exist_ok=True)
+        return f"lists/{DAYS[3].date()}"
     before = None
     for number in range(4):
         for command, code, err in played(capsys, number, night(number), before):
             assert (number, command, code, err) == (number, command, 0, "")
         before = f"lists/{DAYS[number].date()}"
+    shutil.copytree(tmp_path, once)
     return before
 
 

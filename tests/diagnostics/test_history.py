@@ -192,8 +192,8 @@ def test_a_short_job_of_one_level_hardly_ever_alarms_by_its_first_nights():
         lambda size: rng.standard_t(3, size),
         lambda size: rng.lognormal(0, 1, size),
     ):
-        found = [changes_of_level(alone(draw(size=n)), 0.05).changes for _ in range(100)]
-        assert sum(map(bool, found)) <= 1
+        found = [changes_of_level(alone(draw(size=n)), 0.05).changes for _ in range(130)]
+        assert sum(map(bool, found)) <= 2
 
 
 @pytest.mark.slow
@@ -345,13 +345,13 @@ def test_unknown_metrics_days_and_columns_are_refused(job):
 @pytest.mark.long
 def test_drift_of_the_data_comes_from_the_profiles_of_the_command(tmp_path, capsys):
     rng = np.random.default_rng(6)
-    for night, day in enumerate(pd.date_range("2026-09-01", periods=44)):
+    for night, day in enumerate(pd.date_range("2026-09-01", periods=32)):
         n = 300
         true = pd.DataFrame({"user_id": np.arange(n), "item_id": 1})
-        score = rng.normal(0 if night < 36 else 5, 1, n)
-        # From the 36th night on the scores are of another scale, and half of the users are unknown.
+        score = rng.normal(0 if night < 24 else 5, 1, n)
+        # From the 24th night on the scores are of another scale, and half of the users are unknown.
         pred = pd.DataFrame(
-            {"user_id": np.arange(n) + (n // 2 if night >= 36 else 0), "item_id": 1, "score": score}
+            {"user_id": np.arange(n) + (n // 2 if night >= 24 else 0), "item_id": 1, "score": score}
         )
         true.to_parquet(tmp_path / "t.parquet")
         pred.to_parquet(tmp_path / "p.parquet")
@@ -369,7 +369,7 @@ def test_drift_of_the_data_comes_from_the_profiles_of_the_command(tmp_path, caps
         )
     drift = rd.diagnostics.History(tmp_path / "job").drift().set_index("quantity")
     assert drift.loc["score_q50", "verdict"] == "drifted"
-    assert drift.loc["score_q50", "changed"] == pd.Timestamp("2026-10-07")
+    assert drift.loc["score_q50", "changed"] == pd.Timestamp("2026-09-25")
     assert drift.loc["unknown_users", "after"] == 0.5
     assert drift.loc["users", "verdict"] == "no change shown"
     capsys.readouterr()

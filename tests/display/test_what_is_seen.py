@@ -88,6 +88,7 @@ def folders(tmp_path, **options):
     return {name: rd.read_parquet(tmp_path / name) for name in own}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{"true": 1}, {"like": "rectools"}, {"ties": "item_asc"}])
 def test_models_that_were_not_measured_alike_have_no_best_and_no_verdict_where_both_have_lists(
     options, tmp_path, capsys
@@ -203,6 +204,7 @@ def with_covariate(by=1.0, n=2000):
 UNTIMED, UNCHECKED = " (covariate time not checked)", " (sample ratio not checked)"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -26,9 +26,9 @@ def splits_of(n_units, n, share=0.5, seed=0):
     return split_sums(list(np.eye(n_units)), share, n, seed).astype(bool)
 
 
-def p_of(table, metrics, **options):
+def p_of(table, metrics, n=60, **options):
     """p of `compare_variants` for every split."""
-    chosen = splits_of(len(table), 60, options.pop("share", 0.5))
+    chosen = splits_of(len(table), n, options.pop("share", 0.5))
     compared = (
         rd.compare_variants(
             table.assign(variant=np.where(one, "B", "A")), metrics, control="A", **options
@@ -42,13 +42,13 @@ def p_of(table, metrics, **options):
 @pytest.mark.parametrize("metric", few(["revenue", "bought", {"ctr": ("clicks", "shown")}], 1))
 def test_each_split_is_tested_as_compare_variants_does(metric):
     table = users()
-    row = aa_test(table, metric, n=60, shares={"A": 0.7, "B": 0.3}).iloc[0]
-    p = p_of(table, metric, share=0.3)
-    assert (row["n_splits"], row["n_rejected"]) == (60, (p <= 0.05).sum())
+    row = aa_test(table, metric, n=30, shares={"A": 0.7, "B": 0.3}).iloc[0]
+    p = p_of(table, metric, n=30, share=0.3)
+    assert (row["n_splits"], row["n_rejected"]) == (30, (p <= 0.05).sum())
     expected = stats.kstest(p, "uniform", method="asymp")
     assert row["ks"] == pytest.approx(expected.statistic, rel=1e-9)
     assert row["p_ks"] == pytest.approx(expected.pvalue, rel=1e-6)
-    share = stats.binomtest(int(row["n_rejected"]), 60).proportion_ci(0.99, method="wilson")
+    share = stats.binomtest(int(row["n_rejected"]), 30).proportion_ci(0.99, method="wilson")
     assert (row["rejected_low"], row["rejected_high"]) == pytest.approx(
         (share.low, share.high), rel=1e-9
     )

@@ -91,6 +91,7 @@ def bounds_of(table):
     return dict(zip(table["metric"], ends, strict=True))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("compare", "options"),
     [*((one, how) for one in (by_rows, by_file) for how in HOW), (by_moments, {})],
@@ -170,6 +171,7 @@ SHARES = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("compare", "options"), SHARES)
 def test_a_guardrail_of_zeros_and_ones_counts_the_users_who_turn_it(compare, options, tmp_path):
     """All but one user of an arm are served: k of n more who are not take the mean m to the margin,
@@ -192,6 +194,7 @@ def test_a_guardrail_of_zeros_and_ones_counts_the_users_who_turn_it(compare, opt
     assert many == ("safe", f"safe{beside}", "")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("compare", [by_rows, by_file])
 @pytest.mark.parametrize("options", HOW[1:])
 def test_a_guardrail_in_per_cent_has_no_bounds(compare, options, tmp_path):

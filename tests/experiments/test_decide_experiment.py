@@ -565,6 +565,7 @@ def test_what_is_no_role_is_named(role):
         EX.decide_experiment(table, roles={"ctr": role})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
 def test_a_table_in_other_dtypes_is_decided_and_shown_alike(backend, tmp_path):
     table = compared(experiment(400, ctr=0.5, spend=0, load=0), list(ROLES))

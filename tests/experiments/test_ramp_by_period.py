@@ -187,7 +187,7 @@ def test_a_ramp_up_covers_the_truth_and_fades_only_by_chance(rng, kind):
     for _ in range(draws):
         users = pd.DataFrame({"user_id": range(n), "exposed": rng.integers(0, 4, n)})
         users["variant"] = np.where(rng.random(n) < 0.2 + 0.15 * users["exposed"], "B", "A")
-        rows = users.merge(pd.DataFrame({"time": range(6)}), how="cross")
+        rows = users.merge(pd.DataFrame({"time": range(4)}), how="cross")
         certain = rows["exposed"] + 0.5 * rows["time"] + 0.5 * (rows["variant"] == "B")
         own = rng.normal(0, 1, (n, of_draw))[rows["user_id"]]
         rows, names = many(rows, own + rng.normal(0, 1, own.shape) + certain.to_numpy()[:, None])

@@ -76,7 +76,7 @@ def compare(users):
     return made
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
 def test_a_changed_table_is_read_alike(compare, change):
     table, zones = compare(), compare(by="zone")
@@ -128,7 +128,7 @@ def test_a_segment_may_have_the_name_of_a_column_for_people(name, users, tmp_pat
 
 
 def test_a_model_that_was_picked_among_several_is_said_to_be_so(tmp_path):
-    shop = rd.sample_shop()
+    shop = rd.sample_shop(n_users=400, n_items=100)
     result = rd.evaluate(shop.true, shop.pred, ["ndcg@10", "recall@10"], by="model")
     table = result.compare_models()
     holm = "the p-values are adjusted by Holm&#39;s method for 6 tests"

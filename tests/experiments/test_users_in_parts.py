@@ -698,6 +698,7 @@ def in_stores_and_weeks(first_null):
     }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("code", ["repeated_units", "shares_change"])
 @pytest.mark.parametrize("first_null", [0, 1])
 def test_a_null_in_the_first_row_hides_no_store_and_no_date(code, first_null, tmp_path):

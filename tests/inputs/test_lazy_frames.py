@@ -575,7 +575,7 @@ def of_frames(tmp_path_factory):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", few(LAZY, ["LazyFrame"]))
+@pytest.mark.parametrize("kind", ["LazyFrame", "reader", "narwhals of duckdb"])
 @pytest.mark.usefixtures("without_pictures")
 def test_gate_and_report_of_lazy_rows(kind, of_frames, tmp_path):
     found, cells = gate_and_cells(CARRIERS[kind], tmp_path / "lazy.html")

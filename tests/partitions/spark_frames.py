@@ -12,7 +12,7 @@ QUICK = {
 }
 
 
-def to_spark(spark, frame, partitions=3):
+def to_spark(spark, frame, partitions=2):
     """The rows as a Spark frame, by Arrow, so that nulls, Decimals and integers stay as they
     are."""
     if frame is None:

@@ -25,7 +25,7 @@ def without(frame, seen, names):
     return frame[~pd.MultiIndex.from_frame(frame[list(names)]).isin(pairs)]
 
 
-@pytest.mark.parametrize("users", ["true", "pred", "both", "all", "ids"])
+@pytest.mark.parametrize("users", ["true", "pred", "ids"])
 def test_every_metric(tmp_path, users):
     """In memory and in parts every metric is that of the rows that are left."""
     true, pred = data(4)

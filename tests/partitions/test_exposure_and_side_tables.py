@@ -30,7 +30,7 @@ VARIANTS += ["pop_reo(group_col=group)", "pop_rsp(group_col=group)"]
 
 @pytest.mark.parametrize(
     ("users", "by"),
-    [("true", None), *((users, "model") for users in ("true", "pred", "both", "all", "ids"))],
+    [("true", None), *((users, "model") for users in ("pred", "all", "ids"))],
 )
 def test_every_metric_beyond_accuracy(tmp_path, users, by):
     true, pred = data(4)

@@ -80,7 +80,7 @@ def test_small_tables_have_few_buckets(spark, tmp_path):
         assert n_buckets(None, spark.range(1000)) == 3
 
 
-@pytest.mark.parametrize(("n_buckets", "users"), [(8, None), (20, None), (7, range(200))])
+@pytest.mark.parametrize(("n_buckets", "users"), [(20, None), (7, range(200))])
 def test_each_bucket_has_a_task_of_its_own(spark, n_buckets, users):
     """With as many partitions as buckets, the hash of Spark would leave a third of the tasks idle.
 
