@@ -9,7 +9,7 @@ Five parts, each of which prints what it counted and stops at the first differen
 * parts: the same kind of frames as parquet files, evaluated part by part, against the whole in
   memory;
 * kills: a process that writes results is killed at a random moment; the result is the old or the
-  new one, whole, and the next read leaves no hidden folder;
+  new one, whole, and the next write leaves no hidden folder;
 * readers: five processes read beside two that write; every read is one of the two results, whole;
 * properties: the tests of Hypothesis that the suite runs with few examples, with thousands
   (`--properties`).
@@ -62,6 +62,7 @@ from registry.seeded import (  # noqa: E402
 )
 
 import recdf as rd  # noqa: E402
+from recdf.publishing import where  # noqa: E402
 
 # Ids of a population are left out, since each frame has ids of its own kind.
 OPTIONS = SPACE | {"users": ["true", "pred", "both", "all"], "relevance": [True]}
@@ -354,11 +355,15 @@ def soak_kills(n: int, seed: int) -> None:
             os.waitpid(writer, 0)
             left = {path.name for path in shared.iterdir()}
             seen["hidden folders left by kills"] += len(left - FILES)
-            apart = sum((shared / file).read_bytes() not in written(folder, file) for file in FILES)
+            apart = sum(
+                where(shared / file).read_bytes() not in written(folder, file) for file in FILES
+            )
             assert not apart, "a file is of no result"
             found = rd.read_parquet(shared)
             assert found in results, found
             seen["old or new, whole"] += 1
+            assert {path.name for path in shared.iterdir()} == left, "a reader wrote"
+            found.to_parquet(shared, overwrite=True)
             assert {path.name for path in shared.iterdir()} == FILES
             pd.testing.assert_frame_equal(
                 pd.read_parquet(shared / "summary.parquet"), found.summary
@@ -395,8 +400,9 @@ def soak_readers(n: int) -> None:
                 writer.kill()
                 writer.wait()
         assert codes == [0] * 5, f"exit codes of the readers {codes}"
-        rd.read_parquet(folder / "shared")
-        assert {path.name for path in (folder / "shared").iterdir()} == FILES
+        shared = folder / "shared"
+        rd.read_parquet(shared).to_parquet(shared, overwrite=True)
+        assert {path.name for path in shared.iterdir()} == FILES
     print(
         f"readers: {5 * n:,} reads by 5 readers beside 2 writers, each one whole result", flush=True
     )

@@ -37,7 +37,7 @@ from pandas import DataFrame, Series
 from .. import errors
 from ..errors import DataError, RecdfError
 from ..inputs.frames import column
-from ..inputs.ids import is_nested, label_codes, nullable, take_values
+from ..inputs.ids import is_nested, label_codes, nullable, take_rows
 from ..inputs.sorting import distinct, run_of, spans
 from ..inputs.true_and_pred import BrokenRows, Order, RowsRefused, added
 from ..matching.counts import ListCounts
@@ -298,7 +298,7 @@ def _truth_digest(matched: Matched, call: Call) -> int | None:
     grade = 1.0 + np.asarray(1.0 if one else lists.gain, np.float64).view(np.uint64) % 1021
     times = np.bincount(item) * grade if one else np.bincount(item, grade)
     items, place = distinct_items(item, matched.n_items)
-    labels = take_values(matched.frames[0][call.options.item_col], lists.rows(place))
+    labels = take_rows(matched.frames[0][call.options.item_col], lists.rows(place))
     return int((times.take(items).astype(np.uint64) * hashes(labels)).sum(dtype=np.uint64))
 
 

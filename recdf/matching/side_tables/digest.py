@@ -7,7 +7,7 @@ that holds them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, TypedDict
 from uuid import UUID
@@ -27,6 +27,9 @@ MANY_ROWS, SUMMED = 10**6, 2**12
 
 # So many values are read at a time, which stay in the processor's cache.
 READ = 2**16
+
+# Kinds of numbers that int64 may hold, or not.
+_PERHAPS_WHOLE = pa.types.is_unsigned_integer, pa.types.is_floating, pa.types.is_decimal
 
 
 class DescribedSide(TypedDict):
@@ -52,7 +55,10 @@ def described(columns: Sequence[Series]) -> DescribedSide:
     }
 
 
-def _add_values(total: Any, series: Series) -> None:
+def plain_values(series: Series) -> Any:
+    """Return a column as an array of Arrow whose type depends on its values alone, and not on what
+    held them: whole numbers and times (microseconds, in UTC) are int64, other numbers float64, and
+    everything else is text."""
     try:
         array = pa.array(series.array, from_pandas=True)
     except (
@@ -61,25 +67,38 @@ def _add_values(total: Any, series: Series) -> None:
         ValueError,
         OverflowError,
     ):  # Arrow has no type for these values
-        total.update(repr(series.tolist()).encode("utf-8", "backslashreplace"))
-        return
+        return _texts(series)
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks != 1 else array.chunk(0)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    plain = {
-        pa.large_string(): (pa.types.is_string, pa.types.is_large_string),
-        pa.int8(): (pa.types.is_boolean,),
-        pa.int64(): (pa.types.is_signed_integer,),
-        pa.float64(): (pa.types.is_floating,),
-    }
-    kind = next((one for one, of in plain.items() if any(is_(array.type) for is_ in of)), None)
-    if kind is None:  # rare kinds are compared as text
-        total.update(repr(array.to_pylist()).encode("utf-8", "backslashreplace"))
-        return
-    array = array.cast(kind)
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return array.cast(pa.large_string())
+    if pa.types.is_timestamp(kind):
+        return array.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    if pa.types.is_signed_integer(kind) or pa.types.is_boolean(kind):
+        return array.cast(pa.int64())
+    if not any(is_(kind) for is_ in _PERHAPS_WHOLE):
+        return _texts(array.to_pylist())
+    if pa.types.is_float16(kind):  # which older versions of Arrow do not convert
+        array = pa.array(np.asarray(array, np.float64), from_pandas=True)
+    try:
+        return array.cast(pa.int64())
+    except pa.ArrowInvalid:  # fractions, and what int64 does not hold
+        return array.cast(pa.float64(), safe=False)
+
+
+def _texts(values: Iterable[Any]) -> Any:
+    plain = (one.bytes if isinstance(one, UUID) else one for one in values)  # as files hold them
+    texts = (repr(one).encode("utf-8", "backslashreplace").decode() for one in plain)
+    return pa.array(texts, pa.large_string())
+
+
+def _add_values(total: Any, series: Series) -> None:
+    array = plain_values(series)
     total.update(np.packbits(np.asarray(array.is_null(), bool)))
-    if kind == pa.large_string():
+    if pa.types.is_large_string(array.type):
         array = pa.concat_arrays([array.fill_null("")])
         _, edges, data = array.buffers()
         ends = np.frombuffer(edges, np.int64)[array.offset : array.offset + len(array) + 1]
@@ -106,12 +125,11 @@ def _add_values(total: Any, series: Series) -> None:
     total.update(values)
 
 
-def hashes(labels: Any) -> np.ndarray:
-    """Return a hash of each label of an array, equal for equal labels, whatever their dtype."""
-    if pd.api.types.is_numeric_dtype(labels.dtype):
-        values = np.asarray(labels, np.float64)
-    else:  # files hold the bytes of UUIDs
-        plain = (one.bytes if isinstance(one, UUID) else one for one in labels.astype(object))
-        texts = (str(one).encode("utf-8", "surrogatepass") for one in plain)
-        values = np.fromiter(texts, object, len(labels))
+def hashes(labels: Series) -> np.ndarray:
+    """Return a hash of each label of a column, equal for equal labels, whatever their dtype."""
+    array = plain_values(labels)
+    if pa.types.is_large_string(array.type):
+        values = np.fromiter((one.encode() for one in array.to_pylist()), object, len(array))
+    else:
+        values = np.asarray(array, np.float64)
     return pd.util.hash_array(values, categorize=False)  # mostly, no label is there twice
