@@ -2,8 +2,8 @@
 judge them.
 
 Contract: codes and numbers go in, and a `Ranked` comes out. `pair` finds the judged rows once.
-`settle_pairs` then applies the options that need them: repeated items, condensed lists, and ties
-with the relevant items last. Each function works on one block of lists.
+`relevant_last` and `settle_pairs` then apply the options that need them: ties with the relevant
+items last, repeated items, and condensed lists. Each function works on one block of lists.
 """
 
 from __future__ import annotations
@@ -279,11 +279,28 @@ def pair(
     return replace(pairs, place=place, sought=sought_at[place])
 
 
+def relevant_last(lists: Ranked, pairs: Pairs, gain: ndarray) -> tuple[Ranked, Pairs]:
+    """Order the rows of each tie by their gains, smallest first."""
+    gains = gain[pairs.sought]
+    grades = np.unique(gains[gains > 0])
+    grade = np.zeros(len(lists.item), np.int64)
+    grade[pairs.place] = np.searchsorted(grades, gains, side="right")
+    grade[pairs.repeat] = grade[pairs.first]
+    order = None if lists.level is None else _tie_order(lists, grade)
+    if order is None:
+        return lists, pairs
+    to = np.empty_like(order)
+    to[order] = np.arange(len(order))
+    by_place = np.argsort(to[pairs.place])
+    place = to[pairs.place][by_place]
+    pairs = Pairs(place, pairs.sought[by_place], pairs.n, to[pairs.repeat], to[pairs.first])
+    return lists.moved(order), pairs
+
+
 def settle_pairs(
-    lists: Ranked, pairs: Pairs, gain: ndarray, options: Options
+    lists: Ranked, pairs: Pairs, options: Options
 ) -> tuple[Ranked, Pairs, dict[str, int]]:
-    """Apply the options that need the pairs: repeated items, condensed lists, and ties with the
-    relevant items last.
+    """Apply the options that need the pairs: repeated items, and condensed lists.
 
     The third value returned counts the rows that this drops, or that it would drop without
     duplicates="keep".
@@ -310,20 +327,6 @@ def settle_pairs(
             to[pairs.first[repeat]],
         )
         lists = lists.kept(keep)
-    if options.ties == "worst" and lists.level is not None:
-        gains = gain[pairs.sought]
-        grades = np.unique(gains[gains > 0])
-        grade = np.zeros(len(lists.item), np.int64)
-        grade[pairs.place] = np.searchsorted(grades, gains, side="right")
-        grade[pairs.repeat] = grade[pairs.first]
-        order = _tie_order(lists, grade)
-        if order is not None:
-            to = np.empty_like(order)
-            to[order] = np.arange(len(order))
-            by_place = np.argsort(to[pairs.place])
-            place = to[pairs.place][by_place]
-            pairs = Pairs(place, pairs.sought[by_place], pairs.n, to[pairs.repeat], to[pairs.first])
-            lists = lists.moved(order)
     return lists, pairs, counts
 
 

@@ -42,6 +42,7 @@ from .ranked import (
     rank_pred,
     refuse_duplicates,
     refuse_ties,
+    relevant_last,
     settle_pairs,
     tied_rows,
 )
@@ -207,7 +208,9 @@ class PredLists:
     def _measured(self, block: Block) -> _Block:
         options = self._options
         ranked = self._ranked(block)
-        pairs = self._paired(ranked)
+        lists, pairs = ranked, self._paired(ranked)
+        if options.ties == "worst":
+            lists, pairs = relevant_last(ranked, pairs, self._gain)
         repeat = repeat_list = repeat_rank = pairs.repeat
         if len(repeat):  # its rank counts all rows of the list that are not condensed away
             n = len(ranked.item)
@@ -217,8 +220,8 @@ class PredLists:
             repeat_list = np.searchsorted(ranked.start, repeat, side="right") - 1
             repeat_rank = upto[repeat + 1] - upto[ranked.start[repeat_list]]
         tied = tied_rows(ranked) if options.ties == "raise" else ranked.start[:0]
-        repeated = pairs.repeat[: 5 * (options.duplicates == "raise")]
-        lists, pairs, counts = settle_pairs(ranked, pairs, self._gain, options)
+        repeated = lists.rows(pairs.repeat[: 5 * (options.duplicates == "raise")])
+        lists, pairs, counts = settle_pairs(lists, pairs, options)
         if self._excluded is not None:
             counts["pred_excluded"] = len(block.columns[0]) - len(ranked.item)
         if len(tied):
@@ -236,7 +239,7 @@ class PredLists:
             "repeat_list": repeat_list,
             "repeat_rank": repeat_rank,
             "tied": tied[:1],
-            "repeated": ranked.rows(repeated),
+            "repeated": repeated,
         }
         return _Block(arrays, counts, self._doubtful(ranked), lists)
 
