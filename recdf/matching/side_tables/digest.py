@@ -67,7 +67,7 @@ def plain_values(series: Series) -> Any:
         ValueError,
         OverflowError,
     ):  # Arrow has no type for these values
-        return _texts(series)
+        return _written_out(series)
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks != 1 else array.chunk(0)
     if pa.types.is_dictionary(array.type):
@@ -80,7 +80,7 @@ def plain_values(series: Series) -> Any:
     if pa.types.is_signed_integer(kind) or pa.types.is_boolean(kind):
         return array.cast(pa.int64())
     if not any(is_(kind) for is_ in _PERHAPS_WHOLE):
-        return _texts(array.to_pylist())
+        return _written_out(array.to_pylist())
     if pa.types.is_float16(kind):  # which older versions of Arrow do not convert
         array = pa.array(np.asarray(array, np.float64), from_pandas=True)
     try:
@@ -89,7 +89,7 @@ def plain_values(series: Series) -> Any:
         return array.cast(pa.float64(), safe=False)
 
 
-def _texts(values: Iterable[Any]) -> Any:
+def _written_out(values: Iterable[Any]) -> Any:
     plain = (one.bytes if isinstance(one, UUID) else one for one in values)  # as files hold them
     texts = (repr(one).encode("utf-8", "backslashreplace").decode() for one in plain)
     return pa.array(texts, pa.large_string())
