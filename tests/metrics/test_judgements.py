@@ -107,7 +107,7 @@ def test_repeated_rows_count_before_they_are_dropped():
         ].tolist() == [0.5, 0.0]
 
 
-@pytest.mark.parametrize("k, expected", [(1, 1.0), (2, 0.0)])
+@pytest.mark.parametrize(("k", "expected"), [(1, 1.0), (2, 0.0)])
 def test_a_repeated_row_stands_among_its_ties_by_its_relevance(k, expected):
     """With ties="worst" the rows are a, a, b: both rows of a come before b, which gains more."""
     true = pd.DataFrame({"user_id": 1, "item_id": ["a", "b"], "relevance": [1.0, 2.0]})
