@@ -52,7 +52,7 @@ def test_every_metric_of_true_and_pred(tmp_path):
     paths = write(
         tmp_path, true.assign(relevance=true["relevance"] / 3), pred
     )  # rbp takes gains up to 1
-    check(paths, metrics, (3,), by="model", value_col="value")
+    check(paths, metrics, (3,), by="model", value_col="value", parts=(1, 3))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,13 @@ def test_exposure_of_lists_that_are_not_there(tmp_path):
     tables = {name: side_tables(1)[name] for name in ("items", "log")}
     check(write(tmp_path, true, pred.iloc[:0]), EXPOSURE, users="true", **tables)
     check(write(tmp_path, true.iloc[:0], pred), EXPOSURE, users="pred", by="model", **tables)
-    check(write(tmp_path, true.iloc[:0], pred.iloc[:0]), EXPOSURE, users=[1, 2], **tables)
+    check(
+        write(tmp_path, true.iloc[:0], pred.iloc[:0]),
+        EXPOSURE,
+        users=[1, 2],
+        parts=(1, 3),
+        **tables,
+    )
 
 
 def test_exposure_beside_a_recommender_without_lists(tmp_path):
