@@ -264,7 +264,7 @@ def test_without_a_trend_the_test_rejects_as_often_as_it_says(rng, options, clus
         users = pd.DataFrame({"user_id": range(160), "exposed": rng.integers(0, 3, 160)})
         users["shop"] = users["user_id"] % 80 if cluster else users["user_id"]
         users["variant"] = rng.choice(["A", "B"], 160)[users["shop"]]
-        rows = users.merge(pd.DataFrame({"time": range(4)}), how="cross")
+        rows = users.merge(pd.DataFrame({"time": range(3)}), how="cross")
         # What each user, or shop, does by itself.
         drift = rng.normal(0, 1, (160, of_draw))[rows["shop"]] * rows["time"].to_numpy()[:, None]
         effect = 0.7 * (rows["variant"] == "B").to_numpy()[:, None]
@@ -278,7 +278,7 @@ def test_without_a_trend_the_test_rejects_as_often_as_it_says(rng, options, clus
 @pytest.mark.parametrize("persistent", [0.0, 1.0])
 def test_cumulative_bands_hold_on_all_days_together(rng, persistent):
     runs = 80
-    rows = panel(rng, n=150, days=12)
+    rows = panel(rng, n=150, days=8)
     own = rng.normal(0, 1, (150, runs))[rows["user_id"]] * persistent
     rows, names = many(rows.drop(columns="x"), own + rng.normal(0, 1, own.shape))
     table = effect_over_time(
