@@ -1,5 +1,6 @@
 """A table that was written, read back, filtered or put into another order says what it said."""
 
+import functools
 import io
 
 import numpy as np
@@ -127,23 +128,42 @@ def test_a_segment_may_have_the_name_of_a_column_for_people(name, users, tmp_pat
         assert f">{n[zone, 'B']} vs. {n[zone, 'A']}<" in page
 
 
-def test_a_model_that_was_picked_among_several_is_said_to_be_so(tmp_path):
+@functools.cache
+def of_three_models():
     shop = rd.sample_shop(n_users=400, n_items=100)
     result = rd.evaluate(shop.true, shop.pred, ["ndcg@10", "recall@10"], by="model")
-    table = result.compare_models()
-    holm = "the p-values are adjusted by Holm&#39;s method for 6 tests"
-    unknown = "the p-values are adjusted in a way that these rows do not show"
-    ndcg = table[table["metric"] == "ndcg@10"]
-    for given, said in (
-        (table, f"is taken into account: {holm}"),
-        (from_csv(table), f"may not be taken into account: {unknown}"),
-        (ndcg, f"may not be taken into account: {unknown}"),
-        (from_csv(ndcg), f"may not be taken into account: {unknown}"),
-        (result.compare_models(correction="none"), "is not taken into account: the p-values are"),
-    ):
-        path = rd.report(result, tmp_path / "r.html", comparison=given, overwrite=True)
-        page = path.read_text(encoding="utf-8")
-        assert f"That it was picked among several {said}" in page
+    return result, result.compare_models()
+
+
+def of_ndcg(table):
+    return table[table["metric"] == "ndcg@10"]
+
+
+HOLM = "is taken into account: the p-values are adjusted by Holm&#39;s method for 6 tests"
+UNKNOWN = (
+    "may not be taken into account: the p-values are adjusted in a way that these rows do not show"
+)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda _, table: table, HOLM),
+        (lambda _, table: from_csv(table), UNKNOWN),
+        (lambda _, table: of_ndcg(table), UNKNOWN),
+        (
+            lambda result, _: result.compare_models(correction="none"),
+            "is not taken into account: the p-values are",
+        ),
+        (lambda _, table: from_csv(of_ndcg(table)), UNKNOWN),
+    ],
+    ids=["as it is", "csv", "one metric", "no correction", "csv of one metric"],
+)
+def test_a_model_that_was_picked_among_several_is_said_to_be_so(made, said, tmp_path):
+    result, table = of_three_models()
+    path = rd.report(result, tmp_path / "r.html", comparison=made(result, table))
+    assert f"That it was picked among several {said}" in path.read_text(encoding="utf-8")
 
 
 def test_adjusted_p_values_of_a_file_stand_beside_empty_texts(compare):

@@ -15,11 +15,14 @@ LARGE = pd.ArrowDtype(pa.large_string())
 STR = (
     pd.Series(["a"]).astype("str").dtype
 )  # pandas below 3 has no dtype of this name: it gives objects
-DTYPES = [
-    *itertools.product(["int64", "int32", "Int64", "uint8", "int64[pyarrow]"], repeat=2),
-    *itertools.product(["str", "object", "string", "category", LARGE], repeat=2),
-    *itertools.product(["datetime64[ns]", "datetime64[s]"], repeat=2),
+KINDS = [
+    ["int64", "int32", "Int64", "uint8", "int64[pyarrow]"],
+    ["str", "object", "string", "category", LARGE],
+    ["datetime64[ns]", "datetime64[s]"],
 ]
+# Each two of a kind, of which every other pair is turned.
+PAIRS = [two for kind in KINDS for two in itertools.combinations_with_replacement(kind, 2)]
+DTYPES = [two[:: 1 - 2 * (i % 2)] for i, two in enumerate(PAIRS)]
 DATES = pd.to_datetime(["2020-01-01", "2020-01-02"])
 VALUES = {"i": ([1, 2], [2, 3]), "s": (["a", "b"], ["b", "c"]), "d": (DATES, DATES)}
 

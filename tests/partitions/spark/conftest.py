@@ -72,7 +72,7 @@ def spark():
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.driver.memory": "700m",
-        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.memory.fraction": "0.05",  # 20 MB, so that a shuffle of twice as much spills
     }.items():

@@ -312,7 +312,7 @@ def test_jobs_that_fail_say_what_failed_and_what_to_do(spark, tmp_path):
         raise MemoryError
 
     words = (
-        r"^a job of Spark failed: a worker ran out of memory in bucket \d of 3 "
+        r"^a job of Spark failed: a worker ran out of memory in bucket \d of 2 "
         r"\(raised in the metric hungry@5\)\."
     )
     with pytest.raises(rd.EngineError, match=words):
