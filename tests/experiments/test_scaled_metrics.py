@@ -79,8 +79,16 @@ def test_as_many_gains_as_losses_of_one_size_are_no_difference(test):
 @pytest.mark.long
 def test_the_exact_randomization_test_counts_equal_sums_as_ties():
     """By hand, in fractions: the share of sign patterns with |T*| ≥ |T|."""
-    for seed in range(30):
-        hits = random_hits(seed, 8)
+    of_seeds = [random_hits(seed, 8) for seed in range(30)]
+    tables = [models(hits)["precision"].rename(f"m{i}") for i, hits in enumerate(of_seeds)]
+    found = rd.compare_models(
+        models(of_seeds[0])[["model", "user_id"]].join(pd.concat(tables, axis=1)),
+        metrics=[one.name for one in tables],
+        test="randomization",
+        correction="none",
+        details=True,
+    )
+    for hits, row in zip(of_seeds, found.to_dict("records"), strict=True):
         d = [Fraction(int(b - a), 5) for a, b in hits.T]
         d = [one for one in d if one]
         sums = [
@@ -88,8 +96,5 @@ def test_the_exact_randomization_test_counts_equal_sums_as_ties():
             for signs in product((-1, 1), repeat=len(d))
         ]
         share = sum(abs(one) >= abs(sum(d)) for one in sums) / len(sums)
-        found = rd.compare_models(
-            models(hits), metrics="precision", test="randomization", details=True
-        )
-        assert found["p_value"][0] == pytest.approx(share, abs=1e-12)
-        assert found["n_resamples"][0] == 2 ** len(d)
+        assert row["p_value"] == pytest.approx(share, abs=1e-12)
+        assert row["n_resamples"] == 2 ** len(d)
