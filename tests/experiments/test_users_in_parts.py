@@ -71,13 +71,13 @@ def no_rows(monkeypatch, only_sums):
     monkeypatch.setattr(summed_users, "needed_frame", only_labels)
 
 
-def same(data, users, metrics=METRICS, **given):
-    """The table of the data, and of the frame in parts, is that of the frame as rows."""
+def same(data, users, metrics=METRICS, also=(), **given):
+    """The table of the data in parts, and of what is given beside it, is that of the frame as
+    rows."""
     given = {"control": "A", **given}
     with sized(USUAL_SIZES):
         expected = rd.compare_variants(users, metrics, **given, details=True)
-    of_rows = {"weight_col", "cluster"} & {*given}  # of a frame in memory
-    for one in (data,) if of_rows else (users, data):
+    for one in (*also, data):
         found = rd.compare_variants(one, metrics, **given, details=True)
         frames = map(pd.DataFrame, (found, expected))
         pd.testing.assert_frame_equal(*frames, rtol=1e-9, atol=1e-12, check_dtype=False)
@@ -122,7 +122,8 @@ GIVEN = {
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 def test_files_are_compared_as_the_frame(given, parts, no_rows, tmp_path):
     users = some_users(n=MANY if {"covariates", "weight_col"} & {*given} else N)
-    found = same(written(users, tmp_path), users, **given)
+    also = () if "weight_col" in given else (users,)  # those of a frame in memory are rows
+    found = same(written(users, tmp_path), users, also=also, **given)
     assert found["diff_without_top"].notna().all()
 
 

@@ -60,7 +60,17 @@ def test_the_number_of_partitions_is_read_only_where_it_is_needed(spark, monkeyp
     assert by_default.per_user.rdd.getNumPartitions() == 5
 
 
-def test_small_tables_have_few_buckets(spark, tmp_path):
+@pytest.fixture
+def most(spark):
+    """The largest number of buckets, which the session has for the rest of a test."""
+    name, most = "spark.sql.shuffle.partitions", 4
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(most))
+    yield most
+    spark.conf.set(name, before)
+
+
+def test_small_tables_have_few_buckets(spark, most, tmp_path):
     def n_buckets(*frames):
         return SparkEngine(None, spark).n_buckets(*frames)
 
@@ -72,7 +82,6 @@ def test_small_tables_have_few_buckets(spark, tmp_path):
     with sized(Sizes()):
         assert n_buckets(None, rows) == n_buckets(rows, rows) == 1
         assert n_buckets(None, spark.range(2**19)) == 3  # two full buckets
-        most = int(spark.conf.get("spark.sql.shuffle.partitions"))
         made = rows.mapInArrow(lambda batches: batches, "id long")  # of any number of rows
         for large in (spark.range(2**40), rows.crossJoin(rows), made, of_rdd):
             assert n_buckets(rows, large) == most
