@@ -94,6 +94,7 @@ def test_one_of_several_recommenders(capsys):
     assert (code, out) == run(capsys, *same)[:2]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("flag", ["--item-col", "--rank-col", "--score-col"])
 def test_columns_of_recommendations_need_them(flag, capsys):
     said = fails(capsys, "diff", "old", "new", flag, "sku")

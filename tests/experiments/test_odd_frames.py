@@ -158,6 +158,7 @@ def test_segments_that_have_the_names_of_results():
         X.segment_effects(table, by=["g", "q"])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", ["date32[pyarrow]", "timestamp[us][pyarrow]", object, "category"])
 def test_days_of_every_kind(form):
     rows = USERS.assign(visits=1.0)

@@ -111,6 +111,7 @@ def test_one_segment_of_a_comparison_is_not_taken_for_all_users(compare, change)
         assert rd.plot.forest.data(table)["label"].tolist() == ["fi", "fi"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["n", "p", "means", "MDE", "relative", "users", "difference"])
 def test_a_segment_may_have_the_name_of_a_column_for_people(name, users, tmp_path, monkeypatch):
     """A column "n" of segments was overwritten with the numbers of users."""
@@ -176,6 +177,7 @@ def test_adjusted_p_values_of_a_file_stand_beside_empty_texts(compare):
     assert EX.adjust_pvalues(plain)["reason"].isna().all()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_file_of_any_comparison_has_its_columns_of_segments(name):
     table = CALLS[name](details=True)
@@ -210,6 +212,7 @@ def test_a_column_of_the_caller_is_no_segment(compare):
         assert "owner" not in EX.report_table(one).frame
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", [None, "zone"])
 def test_a_health_table_from_a_file_flags_nothing_that_it_did_not(users, by, tmp_path):
     health = EX.experiment_health(

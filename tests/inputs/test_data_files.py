@@ -285,6 +285,7 @@ def effect(users, **given):
     return rd.compare_variants(users, "m", control="A", expected={"A": 1, "B": 1}, **given)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "columns",
     [

@@ -757,7 +757,7 @@ def test_every_caution_appears_or_has_a_reason(name):
     assert all(reasons.values())
 
 
-@pytest.mark.few(28)
+@pytest.mark.few(18)
 @pytest.mark.parametrize(
     ("name", "code"),
     [(name, code) for name, (_, codes, _) in FUNCTIONS.items() for code in codes.split()],

@@ -134,6 +134,7 @@ def keys_of(names):
 SEVERAL = [np.array, pd.Index, pd.Series, pd.Categorical, tuple, set, iter, keys_of]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("several", SEVERAL)
 def test_names_in_any_collection(several):
     given = {"metrics": "x", "by": "g", "covariates": "before", "smaller_is_better": "x"}

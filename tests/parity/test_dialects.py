@@ -23,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::recdf.JudgedWarning")
 ELSEWHERE = {*(metric.name for metric in BEYOND), "accuracy", "mcc", "fallout"}
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("convention", list(dialects.LIKE))
 def test_convention_is_its_library(convention: str) -> None:
     outcome = dialects.compare(convention)

@@ -142,6 +142,7 @@ def test_uuids_never_match_texts(tmp_path):
         rd.evaluate_parquet(*paths, "hits@1")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("column", "options"),
     [

@@ -119,6 +119,7 @@ def test_a_path_without_files_is_refused_as_by_comparisons(tmp_path):
             call()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("how", ["file", "stream", "polars", "dask"])
 def test_large_integers_beside_a_null_are_told_apart(tmp_path, how):
     """Not all writers of files note a dtype of pandas, which has floats for such columns."""

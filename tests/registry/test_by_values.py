@@ -42,6 +42,7 @@ def values(call, pred, metrics, **options):
     return found.set_index("metric")[["value"]], found.get("model")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("order", ["user_id", "model", "item_id"])
 @pytest.mark.parametrize(
     ("call", "options", "left_out"),

@@ -132,6 +132,7 @@ def test_every_metric_documents_itself(metric):
         assert f"\n{name} : " in doc
 
 
+@pytest.mark.few(31)
 @really_every_metric
 def test_every_example_runs(metric):
     test = doctest.DocTestParser().get_doctest(metric.__doc__, {}, metric.name, None, None)
