@@ -21,6 +21,7 @@ from ..experiments.compare.cheap_labels import (
     label_sentences,
     shared_metrics,
 )
+from ..experiments.compare.paired import facts_of_metrics
 from ..inputs.constraints import Budget
 from ..inputs.data_files import needed_frame
 from ..inputs.door import table_of_users
@@ -28,11 +29,10 @@ from ..inputs.frames import as_frame, column, engine_of
 from ..inputs.ids import label_codes
 from ..inputs.sorting import distinct
 from ..judge.choices import AnyRow, AnySpec
-from ..judge.comparability import Fact, facts_of, other_truth
+from ..judge.comparability import Fact, other_truth
 from ..judge.per_user_columns import Codes, Mask, evaluated
 from ..judge.users import ModelRows, read_model_rows
 from ..judge.verdict import sentence
-from ..metrics.strings import request_of
 from ..publishing import publish_text
 from ..stats.numbers import normal_quantile
 from ..stats.shares import CHANCE_SEEN
@@ -337,10 +337,7 @@ class Side(NamedTuple):
 
     def recorded(self, metric: str, what: str) -> Any:
         """What is recorded of a metric, such as its k; None if nothing is."""
-        found = self.spec.get("metrics", {}).get(metric, {}).get(what)
-        request = request_of(found) if what == "definition" and found else None
-        # An older version wrote a definition without the parameters that were added since.
-        return found if request is None else request.definition
+        return self.spec.get("metrics", {}).get(metric, {}).get(what)
 
 
 def read_side(role: str, given: Any, names: Collection[str] | None = None) -> Side:
@@ -421,10 +418,7 @@ def rows_of_sides(
 def data_checks(sides: Sequence[Side], runs: ModelRows, metrics: Iterable[str]) -> dict[str, Fact]:
     """Return what both sides were evaluated on, by what it is: equal texts where it is the same,
     None where nothing tells."""
-    definitions = {
-        metric: [side.recorded(metric, "definition") for side in sides] for metric in metrics
-    }
-    facts = facts_of(sides[0].spec, sides[1].spec, definitions)
+    facts = facts_of_metrics(sides[0].spec, sides[1].spec, metrics)
     truth = [side.spec.get("truth") for side in sides]
     if all("n_true" in side.per_user.columns for side in sides):
         both = runs.table("n_true")

@@ -6,7 +6,7 @@ its table: `n_true` still tells another truth, and `n_pred` shorter lists, where
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,11 +34,15 @@ class Fact(NamedTuple):
 
 
 def facts_of(
-    own: AnySpec, base: AnySpec, definitions: Mapping[str, Sequence[str | None]]
+    own: AnySpec,
+    base: AnySpec,
+    definitions: Mapping[str, Sequence[str | None]],
+    needed: Collection[str] | None,
 ) -> dict[str, Fact]:
     """Return what two results were evaluated with, by its name; None where nothing tells.
 
-    `definitions` are those of each metric in both, with all parameters. The truth is not among the
+    `definitions` are those of each metric in both, with all parameters, and `needed` the side
+    tables that these metrics depend on; None if that is not known. The truth is not among the
     facts, since the counts of the lists tell more of it.
     """
     if not own or not base:
@@ -56,6 +60,8 @@ def facts_of(
             found[f"option {name}"] = Fact("other_options", *given)
     tables = [spec.get("side_tables", {}) for spec in sides]
     for name in {**tables[0], **tables[1]}:
+        if needed is not None and name not in needed:
+            continue
         if name == "exclude" or all(name in one for one in tables):  # others belong to metrics
             digests = (one.get(name, {"digest": "nothing"})["digest"] for one in tables)
             found[f"{name}="] = Fact("other_side_table", *digests)

@@ -433,6 +433,14 @@ class Request:
         return self.metric.changed(self.definition).get("needs", self.metric.needs)
 
     @property
+    def tables(self) -> set[str]:
+        """The side tables that its values depend on."""
+        named = {*self.needs, *self.metric.optional}
+        if named & {"value", "candidates", "features"} or self.unknown:
+            named.add("items")
+        return {"exclude", *(name for name in SIDES if name in named or "metric" in self.params)}
+
+    @property
     def unknown(self) -> Sequence[Unknown]:
         """What side tables may not know that it reads with these parameters."""
         return self.metric.changed(self.definition).get("unknown", self.metric.unknown)

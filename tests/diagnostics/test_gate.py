@@ -296,12 +296,13 @@ def test_other_definitions_and_catalogues_are_undecided():
         of("knn", {"n": "ndcg(gain=exp2)@10"}), of("popularity", {"n": "ndcg@10"}), {"n": "-2%"}
     )
     assert differs(gate) == ["definition of n"]
-    items = SHOP.true["item_id"].unique().tolist()
+    items = pd.unique(pd.concat([SHOP.true["item_id"], SHOP.pred["item_id"]])).tolist()
     new, old = (
-        of(name, ["auc"], items=own)
+        of(name, ["accuracy", "ndcg"], items=own)
         for name, own in (("knn", items), ("popularity", [*items, "more"]))
     )
-    assert "items=" in differs(rd.gate(new, old, {"auc@10": "-2%"}))
+    assert "items=" in differs(rd.gate(new, old, {"accuracy@10": "-2%"}))
+    assert "items=" not in differs(rd.gate(new, old, {"ndcg@10": "-2%"}))  # it reads no catalogue
 
 
 def test_a_table_without_a_record_says_what_was_not_compared():

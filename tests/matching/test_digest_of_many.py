@@ -1,7 +1,8 @@
-"""The digest of a side table with very many numbers tells apart what differs in one place."""
+"""A digest tells apart tables that differ in one place, and no others."""
 
 import datetime
 from decimal import Decimal
+from itertools import combinations_with_replacement
 from uuid import UUID
 
 import numpy as np
@@ -10,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import recdf as rd
-from recdf.matching.side_tables.digest import MANY_ROWS, SUMMED, described
+from recdf.matching.side_tables.digest import READ, described
 
-N_ROWS = MANY_ROWS + 5
+N_ROWS = 3 * READ + 5
 
 
 def digest(values, dtype=None):
@@ -20,7 +21,7 @@ def digest(values, dtype=None):
 
 
 @pytest.mark.few(4)
-@pytest.mark.parametrize("place", [0, SUMMED, N_ROWS - 1])
+@pytest.mark.parametrize("place", [0, READ, N_ROWS - 1])
 @pytest.mark.parametrize("other", [7, -1, 2**62, -(2**63)])
 def test_one_other_number_changes_the_digest(place, other):
     values = np.arange(N_ROWS)
@@ -29,13 +30,28 @@ def test_one_other_number_changes_the_digest(place, other):
     assert digest(changed) != digest(values) or other == place
 
 
-def test_two_changed_signs_and_two_changed_places_change_the_digest():
-    """Signs are highest bits, which weighted sums alone would lose in pairs."""
+def test_two_changed_signs_and_shuffled_columns_change_the_digest_and_shuffled_rows_do_not():
     values = np.arange(N_ROWS, dtype=float) + 1
-    changed, swapped = values.copy(), values.copy()
+    changed, order = values.copy(), np.random.default_rng(0).permutation(N_ROWS)
     changed[:2] *= -1
-    swapped[[3, 4]] = swapped[[4, 3]]
-    assert len({digest(values), digest(changed), digest(swapped)}) == 3
+    assert len({digest(values), digest(changed), digest(-values)}) == 3
+    columns = [pd.Series(values, name="x"), pd.Series(values % 7, name="y").astype(str)]
+    found = described(columns)
+    assert described([one.iloc[order] for one in columns]) == found
+    assert described([columns[0].iloc[order], columns[1]]) != found
+    assert described(columns, ordered=True) != described([one.iloc[order] for one in columns], True)
+
+
+def test_two_small_numbers_of_one_sum_have_digests_of_their_own():
+    """The hashes of rows are added up, and twice a number must not have twice the hash."""
+    pairs = list(combinations_with_replacement(range(60), 2))
+    assert len({digest(pair) for pair in pairs}) == len(pairs)
+
+
+def test_texts_differ_by_each_of_their_bytes_and_by_where_they_end():
+    texts = ["", "a", "b", "ab", "ba", "a" * 8, "a" * 9, "a" * 8 + "b", "é" * 9, None]
+    assert len({digest([one, "z"]) for one in texts}) == len(texts)
+    assert digest(["a", "bc"]) != digest(["ab", "c"])
 
 
 def test_the_width_and_the_library_do_not_change_the_digest():
@@ -120,3 +136,25 @@ def test_models_with_ids_of_several_dtypes_are_compared_on_one_truth():
     }
     found = rd.compare_models(own, ["recall@1"], baseline="half").loc[0]
     assert (found["effect"], found["withheld"]) == ("better", "")
+
+
+def test_models_with_shuffled_catalogues_are_compared():
+    """A database returns rows in any order. A baseline of lists has an order of its own."""
+    n = 80
+    true = pd.DataFrame({"user_id": np.arange(n), "item_id": np.arange(n) % 7})
+    pred = true.assign(score=1.0)
+    items = pd.DataFrame({"item_id": np.arange(9), "category": [*"abcabcabc"]})
+    base = pd.concat([true, true.assign(item_id=8)], ignore_index=True)
+    metrics = ["recall", "categories(category_col=category)", "overlap"]
+    sides = [
+        rd.evaluate(true, pred, metrics, k=1, items=one, base=other).spec["side_tables"]
+        for one, other in ((items, base), (items.iloc[::-1], base), (items, base.iloc[::-1]))
+    ]
+    assert sides[0] == sides[1]
+    assert sides[0]["base"] != sides[2]["base"]
+    ranked = base.assign(score=np.arange(2 * n))
+    found, shuffled = (
+        rd.evaluate(true, pred, metrics, k=1, items=items, base=one).spec["side_tables"]
+        for one in (ranked, ranked[::-1])
+    )
+    assert found == shuffled

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,14 +126,26 @@ def comparing(
     return compared
 
 
+def facts_of_metrics(own: AnySpec, base: AnySpec, metrics: Iterable[str]) -> dict[str, Fact]:
+    """Return what two results of some metrics were evaluated with, by its name."""
+    definitions: dict[str, list[str | None]] = {}
+    tables: set[str] = set()
+    all_known = True
+    for metric in metrics:
+        definitions[metric] = meant = []
+        for spec in (own, base):
+            found = spec.get("metrics", {}).get(metric, {}).get("definition")
+            request = None if found is None else request_of(found)
+            # An older version wrote a definition without the parameters that were added since.
+            meant.append(found if request is None else request.definition)
+            tables |= set() if request is None else request.tables
+            all_known &= request is not None
+    return facts_of(own, base, definitions, tables if all_known else None)
+
+
 def differing_facts(own: AnySpec, base: AnySpec, metric: str) -> dict[str, Fact]:
     """Return what two results of a metric were evaluated with where it differs."""
-    meant: list[str | None] = []  # with all parameters; None if it was not recorded
-    for spec in (own, base):
-        found = spec.get("metrics", {}).get(metric, {}).get("definition")
-        request = None if found is None else request_of(found)
-        meant.append(found if request is None else request.definition)
-    facts = facts_of(own, base, {metric: meant})
+    facts = facts_of_metrics(own, base, [metric])
     return {name: one for name, one in facts.items() if one.differs}
 
 

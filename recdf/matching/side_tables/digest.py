@@ -1,32 +1,31 @@
 """A digest of each side table, so that two results with equal `spec` are known to come from the
 same tables.
 
-Contract: equal values give an equal digest, whatever their width, their encoding, or the library
-that holds them.
+Contract: equal rows give an equal digest, whatever their order, their width, their encoding, or the
+library that holds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict, TypeVar
 from uuid import UUID
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pandas import Series
 
+from ...inputs.codes import GOLDEN, LOW_BYTES
 from ...inputs.machine import each
 
+OfRows = TypeVar("OfRows")
 DIGEST_BYTES = 8
 
-# A digest of very many numbers is that of weighted sums of so many neighbours, which takes a third
-# of the time.
-MANY_ROWS, SUMMED = 10**6, 2**12
+# So many rows are read at a time, which stay in the processor's cache.
+READ = 2**14
 
-# So many values are read at a time, which stay in the processor's cache.
-READ = 2**16
+_HALF = np.uint64(32)
 
 # Kinds of numbers that int64 may hold, or not.
 _PERHAPS_WHOLE = pa.types.is_unsigned_integer, pa.types.is_floating, pa.types.is_decimal
@@ -41,38 +40,121 @@ class DescribedSide(TypedDict):
     digest: str
 
 
-def described(columns: Sequence[Series]) -> DescribedSide:
+def described(columns: Sequence[Series], ordered: bool = False) -> DescribedSide:
     """Describe the columns of a side table by their names, their number of rows, and a digest of
-    their values."""
-    total = blake2b(digest_size=DIGEST_BYTES)
-    for series in columns:
-        total.update(str(series.name).encode())
-        _add_values(total, series)
+    their rows; of `ordered` ones, their order counts."""
+    names = [str(series.name) for series in columns]
+    rows = len(columns[0]) if columns else 0
+    order = [Series(np.arange(rows))] if ordered else []
+    total = sum(_of_blocks([*columns, *order], lambda found: int(found.sum())))
+    text = repr((names, rows, total % 2**64)).encode("utf-8", "backslashreplace")
     return {
-        "columns": [str(series.name) for series in columns],
-        "rows": len(columns[0]) if columns else 0,
-        "digest": total.hexdigest(),
+        "columns": names,
+        "rows": rows,
+        "digest": blake2b(text, digest_size=DIGEST_BYTES).hexdigest(),
     }
 
 
-def plain_values(series: Series) -> Any:
-    """Return a column as an array of Arrow whose type depends on its values alone, and not on what
-    held them: whole numbers and times (microseconds, in UTC) are int64, other numbers float64, and
+def hashes(labels: Series) -> np.ndarray:
+    """Return a hash of each label of a column, equal for equal labels, whatever their dtype."""
+    return np.concatenate(_of_blocks([labels], lambda found: found) or [np.zeros(0, np.uint64)])
+
+
+def _of_blocks(columns: Sequence[Series], made: Callable[[np.ndarray], OfRows]) -> list[OfRows]:
+    """Return what is made of the hashes of the rows of each block."""
+    bits = [_Bits.of(series.array) for series in columns]
+
+    def block(first: int) -> OfRows:
+        found = np.full(1, GOLDEN)
+        for one in bits:
+            found = _mixed(found, one.hashed(slice(first, first + READ)))
+        return made(found)
+
+    return each(block, range(0, len(columns[0]) if columns else 0, READ))
+
+
+def _mixed(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return numbers whose bits depend on all bits of both."""
+    found = one ^ other
+    for _ in range(2):  # of one round, sums of few numbers may be alike
+        found *= GOLDEN  # carries each bit to higher ones
+        found ^= found >> _HALF
+    return found
+
+
+class _Bits(NamedTuple):
+    """64 bits of each value: those of a number (`data`), of a text (the bytes of `data` between two
+    `edges`), or of a label by its code; `null` marks nulls."""
+
+    data: np.ndarray
+    edges: np.ndarray | None = None
+    codes: np.ndarray | None = None
+    null: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, values: Any) -> _Bits:
+        array = plain_values(values)
+        null = np.asarray(array.is_null(), bool) if array.null_count else None
+        if pa.types.is_dictionary(array.type):
+            codes = array.indices.fill_null(0).to_numpy()
+            table = cls.of(array.dictionary).hashed(slice(None))
+            return cls(np.append(table, GOLDEN), codes=codes, null=null)
+        if pa.types.is_large_string(array.type):
+            array = array.fill_null("")
+            _, edges, data = array.buffers()
+            at = np.frombuffer(edges or bytes(8), np.int64)[array.offset :][: len(array) + 1]
+            return cls(np.frombuffer(data or b"", np.uint8), at, null=null)
+        return cls((array.fill_null(0) if array.null_count else array).to_numpy(), null=null)
+
+    def hashed(self, rows: slice) -> np.ndarray:
+        if self.edges is not None:
+            start, stop, _ = rows.indices(len(self.edges) - 1)
+            values = _hashes_of_texts(self.data, self.edges[start : stop + 1])
+        elif self.codes is None:
+            values = (self.data[rows] + 0).view(np.uint64)  # one zero in place of two
+        else:
+            values = self.data.take(self.codes[rows])
+        return values if self.null is None else np.where(self.null[rows], GOLDEN, values)
+
+
+def _hashes_of_texts(text: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return a hash of the bytes between each two edges, which are read eight at a time."""
+    found = np.diff(edges).astype(np.uint64)
+    if not len(found):
+        return found
+    first = int(edges[0])
+    data = np.append(text[first : edges[-1]], np.zeros(8, np.uint8))
+    words: np.ndarray = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+    start = edges[:-1] - first
+    length = np.diff(edges)
+    rows: Any = slice(None)
+    for at in range(0, int(length.max()), 8):
+        left = length - at
+        if left.min() <= 0:
+            rows = np.flatnonzero(left > 0)
+        read = words.take(start[rows] + at) & LOW_BYTES.take(left[rows], mode="clip")
+        found[rows] = _mixed(found[rows], read)
+    return found
+
+
+def plain_values(values: Any) -> Any:
+    """Return values as an array of Arrow whose type depends on them alone, and not on what held
+    them: whole numbers and times (microseconds, in UTC) are int64, other numbers float64, and
     everything else is text."""
     try:
-        array = pa.array(series.array, from_pandas=True)
+        array = pa.array(values, from_pandas=True)
     except (
         pa.ArrowException,
         TypeError,
         ValueError,
         OverflowError,
     ):  # Arrow has no type for these values
-        return _written_out(series)
+        return _written_out(values)
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks != 1 else array.chunk(0)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
     kind = array.type
+    if pa.types.is_dictionary(kind):
+        return array
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return array.cast(pa.large_string())
     if pa.types.is_timestamp(kind):
@@ -93,43 +175,3 @@ def _written_out(values: Iterable[Any]) -> Any:
     plain = (one.bytes if isinstance(one, UUID) else one for one in values)  # as files hold them
     texts = (repr(one).encode("utf-8", "backslashreplace").decode() for one in plain)
     return pa.array(texts, pa.large_string())
-
-
-def _add_values(total: Any, series: Series) -> None:
-    array = plain_values(series)
-    total.update(np.packbits(np.asarray(array.is_null(), bool)))
-    if pa.types.is_large_string(array.type):
-        array = pa.concat_arrays([array.fill_null("")])
-        _, edges, data = array.buffers()
-        ends = np.frombuffer(edges, np.int64)[array.offset : array.offset + len(array) + 1]
-        total.update(np.diff(ends))
-        if data is not None and len(ends):
-            total.update(memoryview(data)[int(ends[0]) : int(ends[-1])])
-        return
-    array = array.fill_null(0) if array.null_count else array
-    values = np.ascontiguousarray(array.to_numpy(zero_copy_only=False))
-    if len(values) >= MANY_ROWS and values.itemsize == 8:
-        rows, values = np.split(values.view(np.uint64), [len(values) // SUMMED * SUMMED])
-        weight = np.random.RandomState(0).randint(2**63, size=SUMMED, dtype=np.uint64) | np.uint64(
-            1
-        )
-
-        def sums(first: int) -> np.ndarray:
-            bits = rows[first : first + READ].reshape(-1, SUMMED)
-            # A change of the highest bits alone would be alike for all weights.
-            # As @, but faster.
-            return np.einsum("ij,j->i", bits ^ bits >> np.uint64(32), weight)
-
-        for found in each(sums, range(0, len(rows), READ)):
-            total.update(found)
-    total.update(values)
-
-
-def hashes(labels: Series) -> np.ndarray:
-    """Return a hash of each label of a column, equal for equal labels, whatever their dtype."""
-    array = plain_values(labels)
-    if pa.types.is_large_string(array.type):
-        values = np.fromiter((one.encode() for one in array.to_pylist()), object, len(array))
-    else:
-        values = np.asarray(array, np.float64)
-    return pd.util.hash_array(values, categorize=False)  # mostly, no label is there twice

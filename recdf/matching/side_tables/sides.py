@@ -95,8 +95,15 @@ class CheckedSides(dict[str, CheckedSide]):
 
     def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it. A similarity that is the caller's
-        own function has no columns."""
-        found = {name: described(side.columns) for name, side in self.items()}
+        own function has no columns.
+
+        The order of rows counts for the positions that such a function takes, and for lists of a
+        baseline without scores or ranks.
+        """
+        by_row = {"items"} if any(side.similarity is not None for side in self.values()) else set()
+        if "base" in self and self["base"].table is not None:
+            by_row |= {"base"} if self["base"].table.number is None else set()
+        found = {name: described(side.columns, name in by_row) for name, side in self.items()}
         for name, side in self.items():
             if (own := side.similarity) is not None:
                 digest = str(getattr(own, "__name__", type(own).__name__))
