@@ -62,25 +62,11 @@ UNDECIDED: Final = "undecided"
 PASS_BUT_WORSE, NOT_GATED = "pass_but_worse", "not_gated"  # effects of rows alone
 # What is shown of the table, and the columns of the checks, of which `found` is a word of
 # `checks_table`.
-GATE_COLUMNS = (
-    "metric",
-    "segment",
-    "segment_value",
-    "budget",
-    "effect",
-    "verdict",
-    "mean_baseline",
-    "mean_candidate",
-    "change",
-    "change_low",
-    "change_high",
-    "allowed",
-    "relative",
-    "n_users",
-    "alpha",
-    "bound",
-    "reason",
+_SHOWN_COLUMNS = (
+    "metric segment segment_value budget effect verdict mean_baseline mean_candidate change "
+    "change_low change_high allowed relative n_users alpha bound reason"
 )
+GATE_COLUMNS = _SHOWN_COLUMNS.split()
 CHECK_COLUMNS = ["check", "candidate", "baseline", "found"]
 DOUBTFUL = ("differs", "in doubt")  # what is found of the data where nothing is decided
 GATE_TITLES = {PASS: "Passed", FAIL: "Failed", UNDECIDED: "Undecided"}

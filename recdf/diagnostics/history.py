@@ -43,27 +43,11 @@ MOST_SD = 1000  # where the other nights are alike, more standard deviations say
 NEWEST_APART = 10  # standard deviations from which on the newest night of a metric is a finding
 RECENT_RUNS = 14  # a model, or a day of the week, that these have is expected in the next one
 DAYS_BACK = 100_000  # of since=; no calendar of pandas goes back further from any day
-CHANGE_COLUMNS = [
-    "n_runs",
-    "first",
-    "last",
-    "level",
-    "changed",
-    "found",
-    "sure",
-    "until",
-    "before",
-    "after",
-    "diff",
-    "per_month",
-    "e_value",
-    "could_see",
-    "alike",
-    "outliers",
-    "unlike",
-    "better",
-    *VERDICT_COLUMNS,
-]
+_CHANGE_COLUMNS = (
+    "n_runs first last level changed found sure until before after diff per_month e_value "
+    "could_see alike outliers unlike better"
+)
+CHANGE_COLUMNS = [*_CHANGE_COLUMNS.split(), *VERDICT_COLUMNS]
 GAP_COLUMNS = ["job", "what", "last", "date", *VERDICT_COLUMNS]
 OWN_COLUMNS = {"date", "job", "path", "column", "definition", *CHANGE_COLUMNS}
 

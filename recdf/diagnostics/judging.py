@@ -36,24 +36,11 @@ MOST_GRADES = 20
 # Types of pandas that have nulls, by kind of type: the row for all is null in the columns of `by`.
 NULLABLE = {"i": "Int64", "u": "UInt64", "b": "boolean"}
 
-AGREEMENT = [
-    "n_pairs",
-    "n_users",
-    "n_not_paired",
-    "equal",
-    "kappa",
-    "kappa_low",
-    "kappa_high",
-    "weighted_kappa",
-    "weighted_kappa_low",
-    "weighted_kappa_high",
-    "alpha",
-    "alpha_low",
-    "alpha_high",
-    "bias",
-    "ci_low",
-    "ci_high",
-]
+_AGREEMENT = (
+    "n_pairs n_users n_not_paired equal kappa kappa_low kappa_high weighted_kappa "
+    "weighted_kappa_low weighted_kappa_high alpha alpha_low alpha_high bias ci_low ci_high"
+)
+AGREEMENT = _AGREEMENT.split()
 
 
 @takes_options("user_col", "item_col", "relevance_col")

@@ -43,31 +43,12 @@ from .weighted_rows import clustered_error, dot
 WORST = 0.01
 
 
-WEIGHT_COLUMNS = [
-    "n_rows",
-    "n_units",
-    "n_clusters",
-    "n_matched",
-    "logging_value",
-    "propensity_min",
-    "weight_mean",
-    "weight_mean_z",
-    "weight_p50",
-    "weight_p99",
-    "weight_max",
-    "max_weight_share",
-    "worst_rows_share",
-    "zero_weight_share",
-    "unsupported_mass",
-    "ess",
-    "ess_share",
-    "ess_reward",
-    "ess_reward_expected",
-    "effect",
-    "withheld",
-    "flags",
-    "trust",
-]
+_WEIGHT_COLUMNS = (
+    "n_rows n_units n_clusters n_matched logging_value propensity_min weight_mean weight_mean_z "
+    "weight_p50 weight_p99 weight_max max_weight_share worst_rows_share zero_weight_share "
+    "unsupported_mass ess ess_share ess_reward ess_reward_expected effect withheld flags trust"
+)
+WEIGHT_COLUMNS = _WEIGHT_COLUMNS.split()
 
 
 @says_as(ope_estimate)
@@ -185,20 +166,11 @@ def ope_diagnostics(
 # `propensity_check`: whether propensities fit their log.
 
 
-PROPENSITY_COLUMNS = [
-    "n_rows",
-    "n_shown",
-    "inverse_sum",
-    "ratio",
-    "z",
-    "p_value",
-    "p_adj",
-    "mean_inverse",
-    "n_actions",
-    "actions_z",
-    "actions_p",
-    "flags",
-]
+_PROPENSITY_COLUMNS = (
+    "n_rows n_shown inverse_sum ratio z p_value p_adj mean_inverse n_actions actions_z actions_p "
+    "flags"
+)
+PROPENSITY_COLUMNS = _PROPENSITY_COLUMNS.split()
 
 UNEVEN_ALPHA = 0.01
 
@@ -332,25 +304,11 @@ def two_sided(z: Floats) -> Floats:
 # `ope_compare`: several target policies on the same rows of one log.
 
 
-COMPARED_TARGET_COLUMNS = [
-    "estimator",
-    "clip",
-    "value_baseline",
-    "value",
-    "diff",
-    "se",
-    "ci_low",
-    "ci_high",
-    "rel_diff",
-    "n_rows",
-    "n_units",
-    "n_clusters",
-    "confidence",
-    "effect",
-    "withheld",
-    "flags",
-    "trust",
-]
+_COMPARED_TARGET_COLUMNS = (
+    "estimator clip value_baseline value diff se ci_low ci_high rel_diff n_rows n_units "
+    "n_clusters confidence effect withheld flags trust"
+)
+COMPARED_TARGET_COLUMNS = _COMPARED_TARGET_COLUMNS.split()
 
 
 @says_as(ope_estimate)

@@ -198,41 +198,13 @@ def trust(
 # `ope_estimate`: one tidy row per group, estimator and clip.
 
 
-ESTIMATE_COLUMNS = [
-    "estimator",
-    "clip",
-    "value",
-    "se",
-    "ci_low",
-    "ci_high",
-    "logging_value",
-    "lift",
-    "lift_se",
-    "lift_ci_low",
-    "lift_ci_high",
-    "rel_lift",
-    "n_rows",
-    "n_units",
-    "n_clusters",
-    "ess",
-    "ess_share",
-    "ess_reward",
-    "ess_reward_expected",
-    "ess_influence",
-    "weight_mean",
-    "weight_max",
-    "max_weight_share",
-    "n_clipped",
-    "clipped_mass",
-    "unsupported_mass",
-    "n_matched",
-    "method",
-    "confidence",
-    "effect",
-    "withheld",
-    "flags",
-    "trust",
-]
+_ESTIMATE_COLUMNS = (
+    "estimator clip value se ci_low ci_high logging_value lift lift_se lift_ci_low lift_ci_high "
+    "rel_lift n_rows n_units n_clusters ess ess_share ess_reward ess_reward_expected "
+    "ess_influence weight_mean weight_max max_weight_share n_clipped clipped_mass "
+    "unsupported_mass n_matched method confidence effect withheld flags trust"
+)
+ESTIMATE_COLUMNS = _ESTIMATE_COLUMNS.split()
 
 
 # What an interval says, and rewards that do not vary leave null.

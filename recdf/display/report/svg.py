@@ -48,18 +48,11 @@ def drawing(
         raise not_loaded("rd.report", "matplotlib", "recdf[report]", error) from error
     # The page's fonts draw the letters, so that a letter that matplotlib's font lacks is no problem
     # here.
-    inks = [
-        "text.color",
-        "xtick.color",
-        "ytick.color",
-        "axes.labelcolor",
-        "xtick.labelcolor",
-        "ytick.labelcolor",
-    ]
-    sizes = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize")
+    inks = "text.color xtick.color ytick.color axes.labelcolor xtick.labelcolor ytick.labelcolor"
+    sizes = "font.size axes.labelsize xtick.labelsize ytick.labelsize"
     settings: dict[Any, Any] = {
-        **dict.fromkeys(inks, INK),
-        **dict.fromkeys(sizes, FONT),
+        **dict.fromkeys(inks.split(), INK),
+        **dict.fromkeys(sizes.split(), FONT),
         "svg.fonttype": "none",
         "svg.hashsalt": f"recdf-{number}",
         "font.family": "DejaVu Sans",
