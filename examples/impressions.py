@@ -10,6 +10,7 @@ shown. docs/impressions.md explains each step of the analysis.
 """
 
 import sys
+import textwrap
 
 import numpy as np
 import pandas as pd
@@ -159,7 +160,7 @@ def main(n_visits):
     decided = rd.experiments.decide_experiment(effect, roles=roles).iloc[0]
     print(
         f"{decided['treatment']}: {decided['decision']}",
-        *decided["reasons"].split("; "),
+        textwrap.fill(decided["reasons"], 76, subsequent_indent="    "),
         sep="\n    ",
         end="\n\n",
     )

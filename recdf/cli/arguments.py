@@ -172,12 +172,17 @@ COMMANDS = {
 }
 
 
+# What makes a table with all columns, for a command that reads one.
+DETAILED = "recdf experiment RESULTS --assignment FILE --control NAME --details --out FOLDER"
+
+
 @contextmanager
 def in_flags(flags: Mapping[str, str]) -> Iterator[None]:
     """Let messages speak in the words of the command line: `--null-keys drop` for Python's
     `null_keys="drop"`."""
     # An option that this command lacks is one of `recdf evaluate`.
-    before = WORDS.set(partial(_as_typed, {name: flag(name) for name in NAMES} | dict(flags)))
+    names = {name: flag(name) for name in NAMES} | {"details": DETAILED}
+    before = WORDS.set(partial(_as_typed, names | dict(flags)))
     try:
         yield
     finally:

@@ -206,14 +206,17 @@ def failing_verdicts(*tables: DataFrame, decided: bool = False) -> Iterator[tupl
             row["effect"] in ("drifted", "drifts", "far_off", "missing", "too_old")
         ),
         "warning": lambda row: bool(
-            warnings_of(row["remarks"]) or row["effect"] == "rejects_often"
+            warnings_of(row["remarks"]) or row["effect"].startswith("rejects") or row.get("flags")
         ),
     }
     rows = [row for table in tables for row in table.to_dict("records")]
+    for row in rows:  # a plan has remarks alone, and an off-policy estimate flags
+        row |= {name: row.get(name, "") for name in VERDICT_COLUMNS}
     for what, holds in fails.items():
         for row in filter(holds, rows):
             warned = "; ".join(one for one in warnings_of(row["remarks"]) if one != row["withheld"])
-            yield what, f"{row_name(row)}: {row['verdict']}" + (f" ({warned})" if warned else "")
+            said = f"{row_name(row)}: {row['verdict']}".rstrip(": ")
+            yield what, said + f" ({warned})" * bool(warned)
 
 
 def row_name(row: Mapping[Any, Any]) -> str:
@@ -400,8 +403,6 @@ class Command(NamedTuple):
             return reply.code
         found = reply.failings
         if found is None:
-            verdicts = [
-                one for one in reply.tables.values() if {*VERDICT_COLUMNS} <= {*one.columns}
-            ]
-            found = failing_verdicts(*verdicts)
+            tables = reply.tables.values()
+            found = failing_verdicts(*(one for one in tables if {"remarks", "flags"} & {*one}))
         return fail_on(given, found, always=reply.always)

@@ -57,7 +57,6 @@ from .stored_runs import (
     ROLES,
     RUNS,
     decided,
-    decision_text,
     failing_decisions,
     given_roles,
     label,
@@ -179,8 +178,8 @@ def _experiment(given: Namespace, options: Given) -> Reply:
             lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
     unit = options.get("cluster", join["user_col"])
     ran = {"unit": unit, "segments": segments, "looks": given.looks}
-    decision = decided(tables["comparison"], roles, ran)
-    lines += [decision_text(decision["decision"])] if decision else []
+    decision, said = decided(tables["comparison"], roles, ran)
+    lines += [said] * bool(decision)
     failings = (
         *failing_decisions(decision.get("decision")),
         *failing_verdicts(*tables.values(), decided=bool(decision)),

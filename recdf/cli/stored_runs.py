@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import textwrap
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +24,7 @@ from ..evaluation.result import Evaluation, join_results, read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows, write_files
 from ..evaluation.summary import summarize
 from ..experiments import decide_experiment, read_plan, role_verdicts
-from ..experiments.decide.decide_experiment import Roles, plan_sentence
+from ..experiments.decide.decide_experiment import Roles, decisions, plan_sentence
 from ..formats.file_sets import read_beside, read_files
 from ..inputs.options import as_columns
 from ..publishing import (
@@ -153,24 +152,20 @@ def given_margins(given: Namespace) -> dict[str, Any]:
     return margins
 
 
-def decided(table: DataFrame, roles: Roles, ran: Given) -> Tables:
-    """Return the decision and what each role says, if there are roles."""
+def decided(table: DataFrame, roles: Roles, ran: Given) -> tuple[Tables, str]:
+    """Return the decision and what each role says, if there are roles; and the decision about every
+    treatment for a terminal, with a line for each reason."""
     if not roles:
-        return {}
+        return {}, ""
     decision = decide_experiment(table, roles=roles, ran=ran)
-    return {"decision": decision, "roles": role_verdicts(table, roles)}
-
-
-def decision_text(decision: DataFrame) -> str:
-    """Return the decision about every treatment for a terminal, with a line for each reason."""
     lines = []
-    for row in decision.to_dict("records"):
+    for row in decisions(table, roles, ran):
         lines.append(
             f"\nDecision, {row['treatment']} vs. {row['control']}: {row['decision'].upper()}"
         )
-        lines += [textwrap.indent(reason, "  ") for reason in row["reasons"].split("; ")]
-        lines += [textwrap.indent(line, "  ") for line in plan_sentence(row).split("; ") if line]
-    return plain_signs("\n".join(lines))
+        lines += [f"  {line}" for line in (*row["reasons"], plan_sentence(row)) if line]
+    tables = {"decision": decision, "roles": role_verdicts(table, roles)}
+    return tables, plain_signs("\n".join(lines))
 
 
 def failing_decisions(decision: DataFrame | None) -> Iterator[tuple[str, str]]:
@@ -263,10 +258,12 @@ def _report(given: Namespace, options: Given) -> Reply:
         for name, path in given_files(given, *TABLES).items()
     }
     several: list[Path] = []
+    roles = given_roles(given) or None
     for path in given.experiment or ():  # the folder of a run stands for the tables in it
-        inside = {
-            name: path / f"{name}.parquet" for name in ("comparison", "segments", *OF_EXPERIMENT)
-        }
+        names = ["comparison", "segments", *OF_EXPERIMENT]
+        if roles is None and len(given.experiment) == 1:  # else they would not say whose they are
+            names += ["decision", "roles"]
+        inside = {name: path / f"{name}.parquet" for name in names}
         there = {name: one for name, one in inside.items() if path.is_dir() and is_there(one)}
         beside = {name: there.pop(name) for name in OF_EXPERIMENT if name in there}
         paths = (beside if len(given.experiment) == 1 else {}) | paths
@@ -299,7 +296,7 @@ def _report(given: Namespace, options: Given) -> Reply:
         **given_for_models(given, result),
         **options,
         **tables,
-        roles=given_roles(given) or None,
+        roles=roles,
         ran={"looks": given.looks},
         history=None if given.history is None else History(given.history),
     )

@@ -40,7 +40,6 @@ from ..experiments.samples import declared_bounds
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_numbered
-from ..judge.comparisons import confidence_of
 from ..judge.per_user_columns import Floats, frame_of, split, unit_of
 from ..judge.users import repeated_unit
 from ..judge.verdict import has, remark
@@ -58,34 +57,11 @@ SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined
 
 # Columns of the tables that recdf makes which hold numbers; a file that was made or changed
 # elsewhere may hold text.
-NUMBER_COLUMNS = [
-    "count",
-    "share",
-    "diff",
-    "rel_diff",
-    "ci_low",
-    "ci_high",
-    "p_adj",
-    "value",
-    "confidence",
-    "n_users",
-    "n_control",
-    "n_treatment",
-    "wins",
-    "ties",
-    "losses",
-    "change",
-    "change_low",
-    "change_high",
-    "mean_baseline",
-    "mean_candidate",
-    "alpha",
-    "n_assigned",
-    "expected_share",
-    "missing_rate",
-    "srm_p",
-    "missing_p",
-]
+NUMBER_COLUMNS = (
+    "count share diff rel_diff ci_low ci_high p_adj value confidence n_users n_control "
+    "n_treatment wins ties losses change change_low change_high mean_baseline mean_candidate "
+    "alpha n_assigned expected_share missing_rate srm_p missing_p"
+)
 
 
 def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFrame:
@@ -100,7 +76,7 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
             f"{role} has no column {missing[0]!r}; it has {', '.join(map(repr, frame.columns))}; "
             f"expected {source}{closest(missing[0], frame.columns)}"
         )
-    for name, column in frame[frame.columns.intersection(NUMBER_COLUMNS)].items():
+    for name, column in frame[frame.columns.intersection(NUMBER_COLUMNS.split())].items():
         if len(frame) and not pd.api.types.is_numeric_dtype(column.dtype):
             raise DataError(f"{role}[{name!r}] is {column.dtype}; expected numbers: pass {source}")
     return frame
@@ -285,22 +261,6 @@ def model_values(result: Any, metric: str) -> dict[str, Floats]:
     return {label: values[rows] for label, rows in model_rows(found).items()}
 
 
-def words_of_tests(comparison: pd.DataFrame) -> str:
-    """Return what the models of a comparison were tested with."""
-    known = {"t": "paired t ", "wilcoxon": "Wilcoxon "}
-    found = comparison.attrs.get("recdf_comparison", {}).get("tests", ())
-    tests = {*comparison.get("test", found)}
-    words = "".join(known.get(one, f"{one} ") for one in tests) * (len(tests) == 1)
-    return f"{'one-sided ' * bool(sides_of_tests(comparison))}{words}tests"
-
-
-def sides_of_tests(comparison: pd.DataFrame) -> str:
-    """Return "larger" or "smaller" where one-sided tests can show that alone, by the open ends of
-    their intervals; an empty text for two-sided tests."""
-    low, high = (np.isinf(comparison[f"ci_{end}"].astype("float64")) for end in ("low", "high"))
-    return "larger" if (high & ~low).any() else "smaller" if (low & ~high).any() else ""
-
-
 def chosen(argument: str, wanted: Any, known: Iterable[Any], what: str = "model") -> str:
     """Return the model, metric or variant that a caller names, or the only one that there is."""
     names = list(dict.fromkeys(map(str, known)))
@@ -314,12 +274,6 @@ def chosen(argument: str, wanted: Any, known: Iterable[Any], what: str = "model"
     raise OptionError(
         f"⟦{argument}={wanted!r}⟧ is not a {what}; expected one of {names}{closest(text, names)}"
     )
-
-
-def level_of(comparison: pd.DataFrame) -> str:
-    """Return the confidence of a comparison before a word, such as '95 % ', if it has one."""
-    confidence = confidence_of(comparison)
-    return "" if confidence is None else f"{100 * confidence:g} % "
 
 
 def interval_percent(result: Any) -> str:

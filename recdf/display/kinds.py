@@ -19,7 +19,7 @@ from ..diagnostics.history import GAP_COLUMNS
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Row
-from ..judge.comparisons import heads_before, note_of, sides_of
+from ..judge.comparisons import heads_before, note_of, sides_of, unit_of_rows
 from ..judge.verdict import is_withheld, says_worse, sign_of
 from ..tables.cells import (
     LETTERS,
@@ -77,21 +77,7 @@ from .row_words import (
 )
 
 RowCells = Sequence[ShownRow]
-DRAWN = [
-    "metric",
-    "label",
-    "diff",
-    "ci_low",
-    "ci_high",
-    "allowed",
-    "verdict",
-    "numbers",
-    "words",
-    "percent",
-    "from_zero",
-    "withheld",
-    "sign",
-]
+DRAWN = "metric label diff ci_low ci_high allowed verdict numbers words percent from_zero sign"
 CELL_NAME_LENGTH = 48  # of a name in a cell
 FEW = 4  # rows that are sentences too
 AS_OFTEN_AS_NOT = 0.5  # power of a plan that fails as often as not
@@ -142,8 +128,8 @@ class Kind(NamedTuple):
         if self.sentence:
             return self.sentence(row)
         found = self.drawn(row)
-        words = filter(None, (found["verdict"], found["numbers"]))
-        return f"{found['label']}: {', '.join(words)}."
+        numbers = f"{'by the numbers as they stand: ' * is_withheld(row)}{found['numbers']}"
+        return f"{found['label']}: {', '.join(filter(None, (found['verdict'], numbers)))}."
 
     def cells(self, table: pd.DataFrame) -> RowCells:
         """Return the cells of every row of a table."""
@@ -262,7 +248,7 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
     new, old = sides_of(given)
     one_base = given[old].map(str).nunique() == 1  # the caption names it
     p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
-    users = "users gain / same / lose" if "wins" in given else "users"
+    users = "users gain / same / lose" if "wins" in given else f"{unit_of_rows(given)}s"
     ends = given[["diff", "ci_low", "ci_high"]].astype("float64")
     reach = reaches(ends, given["metric"].map(str))
     found = []
@@ -280,7 +266,9 @@ def _comparison_cells(given: pd.DataFrame) -> RowCells:
         compared = {new: row[new]} if one_base else {"comparison": pair}
         cells = {
             **{head: _short(one, 2 * CELL_NAME_LENGTH) for head, one in compared.items()},
-            "difference": interval_bar(around, far, look, f"{pair} on {row['metric']}"),
+            "difference": interval_bar(
+                around, far, look, f"{pair} on {row['metric']}, {row['verdict']}"
+            ),
             "effect [interval]": _estimate_cell(around, "+"),
             "relative": value(row.get("rel_diff"), form_of(row.get("rel_diff"), sign="+%")),
             p: Shown(Cell(p_value(row["p_adj"])), value(row["p_adj"]).sort),
@@ -420,6 +408,7 @@ def _plain_cells(row: TableRow) -> ShownRow:
     }
 
 
+ALONE = "Do not act on this alone: pass the result, or the effects (experiment=), too."
 CHANGED = "Find out what changed before trusting the newest numbers."
 PAIR = "metric diff ci_low ci_high p_adj effect withheld remarks verdict"
 
@@ -547,7 +536,11 @@ TABLE_KINDS: dict[str, Kind] = {
         todo={"worse": CHANGED},
     ),
     "shrunken": Kind(
-        f"{PAIR} shrunken", "Segments", of_comparison, table=_comparison_cells, part="segments"
+        f"{PAIR} shrunken",
+        "Segments",
+        of_comparison,
+        table=_comparison_cells,
+        part="segments",
     ),
     "over_time": Kind(
         "metric diff ci_low ci_high trend_verdict",

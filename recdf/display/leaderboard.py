@@ -16,7 +16,7 @@ from ..experiments.compare.paired import sentence_of_both
 from ..experiments.decide.adjust_pvalues import adjustment
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Columns, Correction, Positive, checks_names
-from ..judge.comparisons import confidence_of
+from ..judge.comparisons import confidence_of, words_of_tests
 from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (
     LETTERS,
@@ -41,7 +41,6 @@ from .given_tables import (
     summary_of,
     with_both_labels,
     with_units,
-    words_of_tests,
 )
 from .kinds import LEADERBOARD_KEYS, SEED_SD, TABLE_KINDS
 from .leaderboard_values import (

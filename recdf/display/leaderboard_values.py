@@ -33,6 +33,7 @@ from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_numbered
 from ..judge.per_user_columns import Mask, key_codes, split, unit_of
 from ..judge.users import repeated_unit
+from ..judge.verdict import is_withheld
 from ..tables.cells import form_of, number
 from .given_tables import (
     GROUP,
@@ -447,7 +448,7 @@ def seed_sentences(result: Evaluation, tests: pd.DataFrame) -> list[str]:
         f"{count_range(seeds['n'].values(), 'training')} ({seeds['column']})."
     ]
     for row in tests.to_dict("records"):
-        if row.get("group", ""):
+        if row.get("group", "") or is_withheld(row):
             continue
         of_metric = seeds["sd"].get(row["metric"], {})
         pair = [of_metric.get(str(row[name]), np.nan) for name in ("baseline", "model")]

@@ -158,7 +158,6 @@ def drawn_role(row: TableRow) -> Row:
         **ends_of(row, "change"),
         "allowed": allowed,
         "percent": relative,
-        "withheld": row["withheld"],
     }
 
 

@@ -35,7 +35,7 @@ from ..judge.choices import (
     VariantTest,
     as_columns,
 )
-from ..judge.comparisons import Comparison, default_columns
+from ..judge.comparisons import Comparison, default_columns, unit_of_rows
 from ..judge.effects.units import Linear, Units
 from ..judge.per_user_columns import (
     Codes,
@@ -125,6 +125,7 @@ class Settings:
                 "family": as_columns(self.family),
                 "primary": list(self.primary),
                 "sequential_n": self.sequential_n,
+                "unit": unit_of_rows(result),
             }
         )
         return default_columns(Comparison.of(result), self.details)

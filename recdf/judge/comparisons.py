@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Self
 
+import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, kind_of
@@ -30,110 +31,27 @@ from .verdict import EFFECTS, VERDICT_COLUMNS, codes_of, warnings_of
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)
 # All columns of a comparison of variants, and of models.
-VARIANT_RESULT_COLUMNS = [
-    "metric",
-    "control",
-    "treatment",
-    "n_control",
-    "n_treatment",
-    "n_dropped",
-    "n_dropped_control",
-    "n_dropped_treatment",
-    "mean_control",
-    "mean_treatment",
-    "mean_control_adjusted",
-    "mean_treatment_adjusted",
-    "diff",
-    "se",
-    "se_control",
-    "se_treatment",
-    "ci_low",
-    "ci_high",
-    "rel_diff",
-    "rel_ci_low",
-    "rel_ci_high",
-    "statistic",
-    "df",
-    "p_value",
-    "p_adj",
-    "reject",
-    "mde",
-    "confidence",
-    "method",
-    "cap",
-    "theta",
-    "variance_reduction",
-    "n_covariate_missing",
-    "n_typical_control",
-    "n_typical_treatment",
-    "mean_denominator_control",
-    "mean_denominator_treatment",
-    "p_denominator",
-    "diff_without_top",
-    "design_effect",
-    "metric_low",
-    "metric_high",
-    "turned_by",
-    "turned_to",
-    "unseen",
-    "srm_p",
-    "seen_loss",
-    "balance_p",
-    "covariate_could_hide",
-    "unbalanced",
-    "detail",
-    "holds_for",
-    "better",
-    *VERDICT_COLUMNS,
-]
+_OF_VARIANTS = (
+    "metric control treatment n_control n_treatment n_dropped n_dropped_control "
+    "n_dropped_treatment mean_control mean_treatment mean_control_adjusted "
+    "mean_treatment_adjusted diff se se_control se_treatment ci_low ci_high rel_diff rel_ci_low "
+    "rel_ci_high statistic df p_value p_adj reject mde confidence method cap theta "
+    "variance_reduction n_covariate_missing n_typical_control n_typical_treatment "
+    "mean_denominator_control mean_denominator_treatment p_denominator diff_without_top "
+    "design_effect metric_low metric_high turned_by turned_to unseen srm_p seen_loss balance_p "
+    "covariate_could_hide unbalanced detail holds_for better"
+)
+VARIANT_RESULT_COLUMNS = [*_OF_VARIANTS.split(), *VERDICT_COLUMNS]
 NUMBERS_OF_BOTH = ["n_both", "mean_baseline_both", "mean_model_both", "diff_both", "se_both"]
-MODEL_RESULT_COLUMNS = [
-    "metric",
-    "baseline",
-    "model",
-    "n_users",
-    "n_lists",
-    "n_only_baseline",
-    "n_only_model",
-    "mean_baseline",
-    "mean_model",
-    "diff",
-    "diff_without_top",
-    "rel_diff",
-    "se",
-    "ci_low",
-    "ci_high",
-    "d_z",
-    "turned_by",
-    "turned_to",
-    "turning_value",
-    "unseen",
-    "wins",
-    "ties",
-    "losses",
-    "statistic",
-    "df",
-    "p_value",
-    "p_adj",
-    "reject",
-    "p_equivalence",
-    "p_equivalence_adj",
-    "confidence",
-    "test",
-    "n_resamples",
-    "seed",
-    "n_lacking_baseline",
-    "n_lacking_model",
-    *NUMBERS_OF_BOTH,
-    "ci_low_both",
-    "ci_high_both",
-    "effect_both",
-    "withheld_both",
-    "turned_by_both",
-    "unlike",
-    "holds_for",
-    *VERDICT_COLUMNS,
-]
+_OF_MODELS = (
+    "metric baseline model n_users n_lists n_only_baseline n_only_model mean_baseline "
+    "mean_model diff diff_without_top rel_diff se ci_low ci_high d_z turned_by turned_to "
+    "turning_value unseen wins ties losses statistic df p_value p_adj reject p_equivalence "
+    "p_equivalence_adj confidence test n_resamples seed n_lacking_baseline n_lacking_model "
+    f"{' '.join(NUMBERS_OF_BOTH)} ci_low_both ci_high_both "
+    "effect_both withheld_both turned_by_both unlike holds_for"
+)
+MODEL_RESULT_COLUMNS = [*_OF_MODELS.split(), *VERDICT_COLUMNS]
 # The columns that a reader of a decision needs, by a column that no other comparison has; all
 # others come with details=True.
 _ESTIMATE = "diff se ci_low ci_high rel_diff"
@@ -259,7 +177,7 @@ def note_of(row: AnyRow, beside: str = "") -> str:
     if "design_effect" in row:
         numbers["repeated_units"] = f" (design effect {estimated(row['design_effect'])})"
     said = [
-        code.replace("_", " ") + numbers.get(code, "")
+        CAUTIONS[code].name + numbers.get(code, "")
         for code in warnings_of(row.get("remarks"))
         if code != beside or code in numbers
     ]
@@ -281,7 +199,7 @@ def need_details(table: pd.DataFrame, names: Iterable[str]) -> None:
     """Raise if a comparison lacks columns that it has with details=True alone."""
     if missing := [name for name in names if name not in table]:
         anew = "anew, since an earlier release may have made the table, "
-        anew *= any(name in table for name in names)
+        anew *= "reject" in table  # and other columns that come with details alone
         raise ColumnError(
             f"table has no column {missing[0]!r}; make the comparison {anew}with ⟦+details=True⟧",
             column=missing[0],
@@ -294,6 +212,36 @@ def confidence_of(comparison: pd.DataFrame) -> float | None:
     known = comparison.attrs.get("recdf_comparison", {}).get("confidence")
     found = comparison["confidence"].unique().tolist() if "confidence" in comparison else [known]
     return found[0] if len(found) == 1 else None
+
+
+def words_of_tests(comparison: pd.DataFrame) -> str:
+    """Return what the models of a comparison were tested with."""
+    known = {"t": "paired t ", "wilcoxon": "Wilcoxon "}
+    found = comparison.attrs.get("recdf_comparison", {}).get("tests", ())
+    tests = {*comparison.get("test", found)}
+    words = "".join(known.get(one, f"{one} ") for one in tests) * (len(tests) == 1)
+    return f"{'one-sided ' * bool(sides_of_tests(comparison))}{words}tests"
+
+
+def sides_of_tests(comparison: pd.DataFrame) -> str:
+    """Return "larger" or "smaller" where one-sided tests can show that alone, by the open ends of
+    their intervals; an empty text for two-sided tests."""
+    low, high = (np.isinf(comparison[f"ci_{end}"].astype("float64")) for end in ("low", "high"))
+    return "larger" if (high & ~low).any() else "smaller" if (low & ~high).any() else ""
+
+
+def level_of(comparison: pd.DataFrame) -> str:
+    """Return the confidence of a comparison before a word, such as '95 % ', if it has one."""
+    confidence = confidence_of(comparison)
+    return "" if confidence is None else f"{100 * confidence:g} % "
+
+
+def unit_of_rows(comparison: pd.DataFrame) -> str:
+    """Return what a comparison counts: users or clusters, as its method says, or the record of a
+    table without details."""
+    if "method" in comparison:
+        return "cluster" if comparison["method"].str.endswith("+cluster").any() else "user"
+    return comparison.attrs.get("recdf_comparison", {}).get("unit", "user")
 
 
 def heads_before(row: AnyRow | pd.DataFrame, taken: Iterable[str]) -> dict[str, str]:

@@ -104,28 +104,24 @@ def sentence(
     row: AnyRow | None = None,
 ) -> str:
     """Return the verdict of a row in words: why it is withheld, else the effect, which may stand
-    in words of its own, and what is added to it."""
+    in words of its own, and what is added to it. A row that lacks a number of these words is quoted
+    as it was given."""
     row = row or {}
     effect_both = row.get("effect_both")
     clustered = str(row.get("method")).endswith("+cluster")
     words = {"units": "clusters" if clustered else "users"}
     if effect_both is not None:
         words["both"] = EFFECTS["models"].get(effect_both, "not shown")
-    known = _Words(words, row)  # type: ignore[arg-type]
-
-    def said(text: str, without_numbers: str) -> str:
-        """Fill in the numbers of the row, which one without details may not have."""
-        try:
-            return text.format_map(known)
-        except KeyError:
-            return without_numbers
-
-    if withheld:
-        return said(CAUTIONS[withheld].words, f"check: {CAUTIONS[withheld].topic}")
+    effect = "" if withheld else EFFECTS[kind].get(effect, effect)
     added = [CAUTIONS[code] for code in remarks if CAUTIONS[code].adds]
-    return EFFECTS[kind].get(effect, effect) + "".join(
-        said(one.adds, f" ({one.code.replace('_', ' ')})") for one in added
-    )
+    text = CAUTIONS[withheld].words if withheld else "".join(one.adds for one in added)
+    try:
+        return effect + text.format_map(_Words(words, row))  # type: ignore[arg-type]
+    except KeyError:  # a table without details has the sentence, and not the numbers inside it
+        given = row.get("as_given", row.get("verdict"))
+        if withheld:
+            return given or f"check: {CAUTIONS[withheld].topic}"
+        return f"{effect} ({given or code_names(one.code for one in added)})"
 
 
 def users_up_to(most: float, weighted: bool, clusters: bool = False) -> str:
@@ -176,6 +172,11 @@ def ask(table: Any, code: str) -> None:
     fires, needs = FIRING[code]
     if all(name in table for name in needs):
         remark(table, fires(*(np.asarray(table[name]) for name in needs)), code)
+
+
+def code_names(codes: Iterable[str]) -> str:
+    """Return codes in words."""
+    return ", ".join(CAUTIONS[code].name for code in codes)
 
 
 def warnings_of(remarks: Any) -> list[str]:
@@ -234,6 +235,7 @@ def turned(row: AnyRow) -> dict[Any, Any]:
     if "rel_diff" in found:
         new, old = (found.get(name, np.nan) for name in ("mean_model", "mean_baseline"))
         found["rel_diff"] = new / old - 1 if old > 0 else np.nan
+    found["as_given"] = f"{row['model']} against {row['baseline']}: {row['verdict']}"
     codes = found["effect"], found["withheld"], codes_of(found["remarks"])
     return found | {"verdict": sentence("models", *codes, found)}
 
@@ -294,7 +296,7 @@ def warning_sentences(table: pd.DataFrame) -> list[str]:
     of_all = "The comparison" if len(table) == 1 else "{} of " + f"{len(table)} comparisons"
     return [
         f"{of_all.format(n)} {'carries' if n == 1 else 'carry'} the "
-        f"{'warning' if CAUTIONS[code].warns else 'remark'} “{code.replace('_', ' ')}”: "
+        f"{'warning' if CAUTIONS[code].warns else 'remark'} “{CAUTIONS[code].name}”: "
         f"{CAUTIONS[code].sentence}."
         for code, n in n_of.items()
     ]

@@ -238,7 +238,10 @@ def test_what_was_not_checked_stands_beside_every_verdict(options, words, tmp_pa
 
 @pytest.mark.parametrize(
     ("details", "words"),
-    [(True, ", for users with up to 20 lists."), (False, " (heavier unseen).")],
+    [
+        (True, ", for users with up to 20 lists."),
+        (False, " (old against new: worse, for users with up to 20 lists)."),
+    ],
 )
 def test_the_headline_of_a_pair_that_is_turned_says_for_whom_it_holds(details, words, tmp_path):
     """`new` finds what four of five want, and is the baseline of a pair."""
@@ -257,7 +260,10 @@ def test_the_headline_of_a_pair_that_is_turned_says_for_whom_it_holds(details, w
 
 @pytest.mark.parametrize(
     ("details", "words"),
-    [(True, ", for users with a weight of up to 3."), (False, " (heavier unseen).")],
+    [
+        (True, ", for users with a weight of up to 3."),
+        (False, " (better, for users with a weight of up to 3)."),
+    ],
 )
 def test_the_headline_says_for_whom_it_holds(details, words, tmp_path):
     users = with_covariate().assign(w=lambda f: 1 + f.index // 2 % 3)

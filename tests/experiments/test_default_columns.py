@@ -137,7 +137,7 @@ def test_a_row_whose_numbers_are_details_is_turned_without_them():
     pair = {"baseline": "old", "smaller_is_better": "latency"}
     row = rd.compare_models(frame, "latency", **pair).iloc[0].to_dict()
     assert row["verdict"].startswith("worse, unless 3 in 60 users differ")
-    assert turned(row)["verdict"] == "better (no bounds)"
+    assert turned(row)["verdict"] == f"better (new against old: {row['verdict']})"
 
 
 @pytest.mark.long

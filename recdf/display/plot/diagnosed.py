@@ -330,7 +330,8 @@ def proxy_metrics(
         f"{row['online']} against {row['offline']}: {row['verdict']}",
         f"offline difference of {row['offline']}",
         f"online effect on {row['online']}",
-        f"{slope}{amount(row['n_tests'], 'experiment')}; crosses: one standard error",
+        f"{slope * (row['withheld'] == '')}{amount(row['n_tests'], 'experiment')}; crosses: one "
+        "standard error",
     )
 
 

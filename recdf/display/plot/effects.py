@@ -12,7 +12,13 @@ from ...diagnostics.gate_records import Gate
 from ...errors import ColumnError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.choices import Columns, as_columns
-from ...judge.comparisons import COMPARISON_COLUMNS, segments_first, sides_of
+from ...judge.comparisons import (
+    COMPARISON_COLUMNS,
+    level_of,
+    segments_first,
+    sides_of,
+    unit_of_rows,
+)
 from ...judge.verdict import sign_of
 from ...tables.cells import amount, as_written, columns_before, estimated, shorten, visible
 from ..given_tables import (
@@ -20,7 +26,6 @@ from ..given_tables import (
     chosen,
     count_text,
     labels,
-    level_of,
     need,
     need_gate,
     picked,
@@ -91,7 +96,7 @@ def forest(comparison: pd.DataFrame | Gate, *, by: Columns | None = None, ax: An
     kind = record_of(comparison)
     if kind.read:
         drawn = map(kind.drawn, as_written(comparison).to_dict("records"))
-        yield (data := pd.DataFrame(drawn, columns=DRAWN))
+        yield (data := pd.DataFrame(drawn, columns=DRAWN.split()))
         yield _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
         return
     comparison = segments_first(need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE))
@@ -118,7 +123,8 @@ def forest(comparison: pd.DataFrame | Gate, *, by: Columns | None = None, ax: An
         )
     yield data
 
-    caption = f"{level_of(comparison)}intervals; {count_text(data['n'], 'user')}; {marks}"
+    caption = f"{level_of(comparison)}intervals; "
+    caption += f"{count_text(data['n'], unit_of_rows(comparison))}; {marks}"
     across = "difference in units of the metric, zero in the middle"
     yield _rows_of_panels(data, "Difference of {}", across, caption, ax)
 
@@ -309,6 +315,6 @@ def over_time(
     if time.dtype.kind == "M":
         frame.date_ticks()
     marks = "filled: better (blue) or worse (orange)" * bool((data["sign"] != "open").any())
-    below = filter(None, [promise, marks, count_text(data["n"], "user"), trend])
+    below = filter(None, [promise, marks, count_text(data["n"], unit_of_rows(effect)), trend])
     title = f"Effect{of} on {what}" + f", {kind.replace('_', ' ')}" * bool(kind)
     yield frame.finish(title, time_col, f"difference of {what}", "; ".join(below))

@@ -185,6 +185,7 @@ def pairs(
             "of one"
         )
     records = rows.to_dict("records")
+    records += [*map(turned, records)]
     data = pd.DataFrame(
         {
             "model": str(row["model"]),
@@ -193,7 +194,7 @@ def pairs(
             "sign": sign_of(row),
             "n": int(row["n_users"]),
         }
-        for row in [*records, *map(turned, records)]
+        for row in records
     )
     yield data
 
@@ -208,7 +209,7 @@ def pairs(
     shown = order[: frame.rows_that_fit]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
     cells = cells.assign(x=cells["other"].map(shown.index), y=cells["model"].map(shown.index))
-    good = good.mask(np.array([*map(is_withheld, records)] * 2))[cells.index].fillna(0)
+    good = good.mask(np.array([*map(is_withheld, records)]))[cells.index].fillna(0)
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("pairs", SHADES)
@@ -218,7 +219,8 @@ def pairs(
     stars = cells["sign"].map({"open": ""}).fillna("*")
     fits = frame.cells_fit(len(shown), len(shown), texts.str.len().max() + 1)
     cells["text"] = texts + stars if fits else stars
-    cells["said"] = cells["model"] + " against " + cells["other"] + ": " + texts + stars
+    verdicts = cells.index.map([row["verdict"] for row in records].__getitem__)
+    cells["said"] = cells["model"] + " against " + cells["other"] + ": " + texts + ", " + verdicts
     frame.tiles(cells)
     frame.tick_names(frame.ax.yaxis, [f"{i}  {name}" for i, name in enumerate(shown, 1)])
     frame.tick_names(frame.ax.xaxis, [f"{i + 1}" for i in range(len(shown))])

@@ -21,12 +21,12 @@ from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import plan_sentence, role_verdicts
 from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import UNLIKE
-from ...judge.comparisons import note_of
+from ...judge.comparisons import level_of, note_of, sides_of_tests
 from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, sentence, warnings_of
 from ...tables.cells import amount, number, p_value
 from .. import plot
-from ..given_tables import level_of, sides_of_tests
 from ..kinds import (
+    ALONE,
     FEW,
     TABLE_KINDS,
     Kind,
@@ -69,13 +69,10 @@ from .report_inputs import GivenTable, NamedTables, ReportTables
 SOUND = Badge("good", "sound")
 UNLIKE_THE_PLAN = Badge("error", "sample ratio")
 METRICS_MISSING = Badge("error", "missing metrics")
+METRICS_DIFFER = Reason("", "metrics are missing", "find out why metrics are missing")
 RATIO_UNCHECKED = Reason(
     "", "the sample ratio is not checked", "check the sample ratio first (expected=, or health=)"
 )
-WHY_UNSOUND = {
-    UNLIKE_THE_PLAN: "the users do not fit the plan",
-    METRICS_MISSING: "metrics are missing",
-}
 
 
 # -- the effects of an experiment
@@ -136,8 +133,13 @@ def over_time_section(page: Page, table: pd.DataFrame) -> Sections:
     """Draw effects by period, a picture for each metric and pair of variants."""
     shown: Any = table.filter(PAIR_OF_EFFECT).drop_duplicates().to_dict("records")
     drawings = [page.draw(plot.over_time, table, **one) for one in shown]
-    said = [Reason(one, line=BESIDE) for one in _trends(table)]
-    yield Section("over-time", "Over time", drawings=drawings, said=said)
+    which = _trends(table)
+    case = None
+    if which:
+        held, verdict = table[["trend_withheld", "trend_verdict"]].iloc[0]
+        case = Case(Badge("warning" if held else "open", verdict), which, ALONE)
+    said = [Reason(one, line=BESIDE) for one in which]
+    yield Section("over-time", "Over time", drawings=drawings, said=said, case=case)
 
 
 def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
@@ -179,7 +181,7 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     rows = tables.effects
     broken = [row for row in rows if "sample_ratio" in codes_of(row["remarks"])]
     why = "Find out why before reading an effect."
-    flagged = health is not None and health["srm_flag"].astype(bool).any()
+    flagged = health is not None and any(health["srm_flag"])
     if broken and not flagged:
         said = f"{_users(broken[0])}{_p(broken[0].get('srm_p'))}"
         return UNLIKE_THE_PLAN, f"The users who are compared do not fit the plan: {said}. {why}"
@@ -200,7 +202,7 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     if flagged:
         return UNLIKE_THE_PLAN, f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
     lost = _p(health["missing_p"].min() if "missing_p" in health else None)
-    if health["missing_flag"].astype(bool).any():
+    if any(health["missing_flag"]):
         said = f"Users without metrics differ between the variants{lost}."
         return METRICS_MISSING, f"{said} The effects may come from that alone."
     badge = SOUND
@@ -219,7 +221,7 @@ def _p(p: Any) -> str:
 
 
 def _users(row: TableRow) -> str:
-    return f"{amount(int(row['n_treatment']), 'user')} against {int(row['n_control']):,}"
+    return f"{amount(int(row['n_treatment']), row['unit'])} against {int(row['n_control']):,}"
 
 
 def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
@@ -238,12 +240,13 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     invalid = sound.kind == "error" or row["withheld"] in UNLIKE
     believed = not invalid and not is_withheld(row)
     than = f"{'the control ' * (table['control'].nunique() == 1)}{old} on {metric_of(row)}"
-    keep = f"Keep {old}. {collect(row, int(row['n_treatment'] + row['n_control']), 'user')}"
+    keep = f"Keep {old}. {collect(row, int(row['n_treatment'] + row['n_control']), row['unit'])}"
     case = case_of_row(row, new, than, f"Ship {new}.", keep)
-    if not believed and sound in WHY_UNSOUND:
-        case = case._replace(action=f"Do not act: find out why {WHY_UNSOUND[sound]}.")
+    if sound == METRICS_MISSING:
+        case = case._replace(action=f"Do not act: {METRICS_DIFFER.action}.")
     if invalid:
-        which = [f"The verdict is withheld ({row['verdict']}): {new} against {than}."]
+        why = row["verdict"] if is_withheld(row) else sound.text
+        which = [f"The verdict is withheld ({why}): {new} against {than}."]
         case = case._replace(badge=Badge("error", "invalid"), which=which)
     case = case._replace(can_be_tempered=case.badge.kind == "better")
     reasons = _doubts_beside(tables.beside, row)
@@ -258,13 +261,14 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
         if names := _metrics_of(one for one in own if hides_harm(one, one.get("better"))):
             reasons.append(undecided_harm(names)._replace(said=""))
     amounts = [
-        "No effect is shown here, since the comparison is not sound; the tables have the numbers.",
+        "No effect is shown here, since the verdict is withheld; the tables have the numbers.",
         *_checked(tables, sound),
     ]
     p = "; p-values "
     if believed:
         amounts = [f"{effect_text(row)}.", *_trends(tables.over_time, row)]
         p = f"{_p(row['p_adj'])}, "
+    reasons += [METRICS_DIFFER] * (sound == METRICS_MISSING)
     if "ratio_not_checked" in codes_of(row["remarks"]) and sound.kind != "good":
         reasons.append(RATIO_UNCHECKED)
     harmed = list(filter(says_worse, rows))
@@ -453,7 +457,7 @@ def _words_of_table(table: pd.DataFrame) -> list[str]:
 
 def _titled(kind: Kind, name: str) -> str:
     """Return the title of a table with the name that the caller gave it."""
-    return f"{kind.title}, {name}" if name else kind.title
+    return kind.title if name in ("", kind.title.lower()) else f"{kind.title}, {name}"
 
 
 # -- off-policy, history
@@ -518,8 +522,8 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
     action of the one that a reader has to see first."""
     tables = page.tables
     cases = [one.case for one in sections if one.case]
+    sound, said = _soundness(tables)
     if tables.experiment or tables.health is not None:
-        sound, said = _soundness(tables)
         yield Section("validity", "Is it sound?", [said, *_checked(tables, sound)], sound)
     segments = next((one.said for one in sections if one.id == "segments"), ())
     if case := experiment_case(page, segments):
@@ -527,8 +531,7 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
         return
     which = [said for case in cases for said in case.which]
     which = which or [reason.said for one in sections for reason in one.said]
-    todo = "Do not act on this alone: pass the effects too (experiment=)."
-    nothing = Case(Badge("info", "no verdict"), (), todo)
+    nothing = Case(Badge("info", "no verdict"), (), ALONE)
     case = min(cases, key=lambda one: one.badge.rank, default=nothing)
     reasons = [reason for one in cases for reason in one.reasons]
     if tables.decision is not None:
@@ -536,6 +539,7 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
         reasons += [one._replace(said="") for one in _doubts_beside(tables.beside, {})]
         codes = "; ".join(tables.decision["remarks"])
         reasons += [RATIO_UNCHECKED] * ("ratio_not_checked" in codes and tables.health is None)
+        reasons += [METRICS_DIFFER] * (sound == METRICS_MISSING)
         which = [*_decision_said(tables), *which]
     which = list(dict.fromkeys(which)) or ["There is no verdict."]
     sure = [said for one in cases for said in one.sure]

@@ -20,12 +20,12 @@ import pandas as pd
 from ..._version import version_and_build
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.comparisons import sides_of
+from ...judge.comparisons import level_of, sides_of
 from ...judge.verdict import is_withheld, says_worse, turned
 from ...tables.cells import NULL, amount, shorten, visible
 from .. import plot
-from ..given_tables import compare, count_range, labels, level_of, model_rows, need
-from ..kinds import TABLE_KINDS, harm_first, record_of
+from ..given_tables import compare, count_range, labels, model_rows, need
+from ..kinds import ALONE, TABLE_KINDS, harm_first, record_of
 from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
 from ..plot.models import DIRECTION
 from ..plot.style import BEST, REST, Drawing, looks
@@ -34,6 +34,7 @@ from .page_blocks import (
     FOR_WHOM_WORSE,
     NAME_LENGTH,
     SIGNS,
+    Case,
     Reason,
     Section,
     TableBlock,
@@ -264,6 +265,7 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
             caption += adjustment(given).words
     said = list[Reason]()
     drawings = list[Drawing]()
+    case = None
     if given is not None:
         new, old = sides_of(given)
         if new == "treatment":  # the pair and the metric of the experiment's first row
@@ -276,7 +278,13 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
             caption += "; p and verdict are about the difference between all segments of a metric"
             drawings = page.forests(given)
         tables.insert(0, page.block(given, caption, "segments.csv"))
-    yield Section("segments", "Segments", tables=tables, drawings=drawings, said=said)
+        if not subject:
+            case = Case(
+                tables[0].badge,  # type: ignore[arg-type]
+                [*segment_sentences(given).values()],
+                ALONE,
+            )
+    yield Section("segments", "Segments", tables=tables, drawings=drawings, said=said, case=case)
 
 
 def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[Reason]:

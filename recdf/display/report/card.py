@@ -20,7 +20,7 @@ from ...experiments.compare.paired import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.cautions import FEW_LISTS, FEW_UNITS
 from ...judge.cautions.table import CAUTIONS
-from ...judge.comparisons import sides_of
+from ...judge.comparisons import sides_of, sides_of_tests, words_of_tests
 from ...judge.verdict import (
     codes_of,
     hides_harm,
@@ -46,8 +46,6 @@ from ..given_tables import (
     list_places,
     model_rows,
     model_values,
-    sides_of_tests,
-    words_of_tests,
 )
 from ..kinds import TABLE_KINDS
 from ..leaderboard_values import seed_sentences
@@ -333,7 +331,8 @@ def _amount(subject: Subject, row: TableRow, together: int) -> list[str]:
     new, old = (subject.name(row[side]) for side in BOTH_SIDES)
     text = f"{new} − {old}: {effect_text(row)}. {gain:,} of {amount(row['n_users'], 'user')} "
     text += "whose lists people judged " * ("n_human" in row)
-    text += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}."
+    held = " The verdict is withheld, so that this is no finding." * is_withheld(row)
+    text += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}.{held}"
     text += " The interval holds for all comparisons of the page together." * (together > 1)
     for code in warnings_of(row["remarks"]):
         text += f" Warning: {CAUTIONS[code].sentence}." * (code != row["withheld"])
@@ -533,7 +532,7 @@ def _of_ties(subject: Subject, check: Sequence[TableRow], row: TableRow) -> Iter
         words.append(f"{column} of {name} {f'stays at {low}' if low == high else said}")
     said = f"Under other orders of equal scores: {'; '.join(words)}."
     turns = False
-    if moves:
+    if moves and not is_withheld(row):
         own, other = (moves.get(str(row[side]), (0.0, 0.0)) for side in BOTH_SIDES)
         shifts = [0.0, own[0] - other[1], own[1] - other[0]]
         # What the interval would show if the difference were moved.

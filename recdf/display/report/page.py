@@ -22,6 +22,7 @@ from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.decide.decide_experiment import ExperimentPlan
 from ...judge.choices import Columns, Positive, checks_names
+from ...judge.comparisons import unit_of_rows
 from ...progress import Progress
 from ...publishing import publish_text, refuse_files
 from ...tables.cells import amount, visible
@@ -320,7 +321,9 @@ def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
     for table in page.tables.experiment.values():
         arms = [table.set_index(side)[f"n_{side}"] for side in ("control", "treatment")]
         users = pd.concat(arms).groupby(level=0).max()
-        about = f"{amount(len(users), 'variant')} · {amount(int(users.sum()), 'user')} · "
+        about = (
+            f"{amount(len(users), 'variant')} · {amount(int(users.sum()), unit_of_rows(table))} · "
+        )
         about += amount(table["metric"].nunique(), "metric")
         return "A/B test of recommendations", about
     titles = [one.title for one in sections if one.id not in ("validity", "verdict")]

@@ -17,7 +17,8 @@ from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...experiments.decide.decide_experiment import ExperimentPlan, decide_experiment
-from ...judge.comparisons import segments_first, with_known_codes
+from ...experiments.decide.experiment_health import withheld_by
+from ...judge.comparisons import segments_first, unit_of_rows, with_known_codes
 from ...judge.verdict import codes_of, is_withheld, sentence, sign_of
 from ...publishing import refuse_two_runs
 from ...tables.cells import as_written, short_names
@@ -75,8 +76,13 @@ class ReportTables(NamedTuple):
 
     @property
     def effects(self) -> list[dict[Any, Any]]:
-        """The rows of all effects of the experiment."""
-        return [row for table in self.experiment.values() for row in table.to_dict("records")]
+        """The rows of all effects of the experiment, with what they count."""
+        tables = self.experiment.values()
+        return [
+            row | {"unit": unit_of_rows(table)}
+            for table in tables
+            for row in table.to_dict("records")
+        ]
 
 
 class Subject:
@@ -291,9 +297,14 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
             "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from "
             "rd.diagnostics.exposure_table)"
         )
+    # What was compared without the health that stands beside it is withheld all the same.
+    code = "sample_ratio" * (given.health is not None and any(given.health["srm_flag"]))
+    of_effects = ("experiment", "beside", "segments", "over_time", "decision")
+    given = given._replace(**{name: withheld_by(code, getattr(given, name)) for name in of_effects})
     if given.roles is None:
         return given
     if not given.experiment:
         raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
     table = next(iter(given.experiment.values()))
-    return given._replace(decision=decide_experiment(table, roles=given.roles, ran=given.ran))
+    decision = decide_experiment(table, roles=given.roles, ran=given.ran)
+    return given._replace(decision=withheld_by(code, decision))

@@ -15,7 +15,13 @@ from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
 from ...inputs.door import checks_names
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, Share
-from ...judge.comparisons import confidence_of, default_columns, sides_of, with_known_codes
+from ...judge.comparisons import (
+    confidence_of,
+    default_columns,
+    sides_of,
+    unit_of_rows,
+    with_known_codes,
+)
 from ...judge.per_user_columns import (
     Codes,
     by_columns,
@@ -28,7 +34,7 @@ from ...judge.per_user_columns import (
     require_labels,
     split,
 )
-from ...judge.verdict import by_rank, codes_of, has, sentence
+from ...judge.verdict import by_rank, codes_of, has, is_withheld, sentence
 from ...stats.many_tests import adjust, heterogeneity
 from ...stats.numbers import normal_quantile
 from ...tables.cells import amount, beside_columns, columns_before, p_value
@@ -332,7 +338,7 @@ def segment_effects(
     by_columns(comparison, "comparison", segments, list(numbers))
     kept = [name for name in _KEPT if name in table and name not in segments]
     result = pd.DataFrame(table[[*segments, *kept]])
-    result.attrs = {}
+    result.attrs = {"recdf_comparison": {"unit": unit_of_rows(comparison)}}
     return default_columns(result.join(pd.concat(parts)), details)
 
 
@@ -344,8 +350,7 @@ def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], st
     said = {}
     for row in found.drop_duplicates(labels).to_dict("records"):
         metric, new, old = (str(row[name]) for name in labels)
-        said[metric, new, old] = (
-            f"{metric}, {new} against {old}: {row['verdict']} (Q = {row['q']:.4g} of "
-            f"{amount(row['n_segments'], 'segment')}, p {p_value(row['p_adj'])})."
-        )
+        test = f" (Q = {row['q']:.4g} of {amount(row['n_segments'], 'segment')}, "
+        test = "" if is_withheld(row) else f"{test}p {p_value(row['p_adj'])})"
+        said[metric, new, old] = f"{metric}, {new} against {old}: {row['verdict']}{test}."
     return said

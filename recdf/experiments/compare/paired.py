@@ -254,13 +254,16 @@ def sentence_of_both(row: AnyRow) -> str:
     text = f"{' and '.join(lacks)} that the other has, and counts as 0 there"
     if pd.isna(row["diff_both"]):
         return f"{text}; no list is in both."
+    turned = {"turned_by": row["turned_by_both"], "turned_to": "lose or gain"}
+    said = sentence("models", row["effect_both"], row["withheld_both"], row={**row, **turned})
+    text += f". Where both have lists, {row['metric']} "
+    if row["withheld_both"]:
+        return f"{text}is not decided, {said}."
     means = row["mean_model_both"], row["mean_baseline_both"]
     around = row["diff_both"], row["ci_low_both"], row["ci_high_both"]
     form = form_of(*means, half=(around[2] - around[1]) / 2)
-    of_both = f"{' against '.join(number(mean, form) for mean in means)}: {estimated(*around, '+')}"
-    turned = {"turned_by": row["turned_by_both"], "turned_to": "lose or gain"}
-    said = sentence("models", row["effect_both"], row["withheld_both"], row={**row, **turned})
-    return f"{text}. Where both have lists, {row['metric']} is {of_both}, {said}."
+    both = " against ".join(number(mean, form) for mean in means)
+    return f"{text}is {both}: {estimated(*around, '+')}, {said}."
 
 
 # Up to 2^16 sign patterns are enumerated, if that is no more than the resamples asked for.

@@ -26,6 +26,7 @@ from ...judge.per_user_columns import frame_of, require_labels
 from ...judge.verdict import (
     VERDICT_COLUMNS,
     by_rank,
+    code_names,
     codes_of,
     has,
     sentence,
@@ -182,34 +183,14 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
 RoleWord = Literal["success", "guardrail", "diagnostic"]
 Roles = Mapping[str, Any] | ExperimentPlan
 
-_NUMBERS = [
-    "n_control",
-    "n_treatment",
-    "mean_control",
-    "mean_treatment",
-    "diff",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_adj",
-]
-_NEEDED = ["metric", "control", "treatment", *_NUMBERS, *VERDICT_COLUMNS]
+_NUMBERS = "n_control n_treatment mean_control mean_treatment diff ci_low ci_high p_value p_adj"
+_NEEDED = ["metric", "control", "treatment", *_NUMBERS.split(), *VERDICT_COLUMNS]
 # What the test of a guardrail asks for, and a plan.
-_MORE_NUMBERS = [
-    "se_control",
-    "se_treatment",
-    "df",
-    "mean_control_adjusted",
-    "mean_treatment_adjusted",
-    "rel_diff",
-    "rel_ci_low",
-    "rel_ci_high",
-    "metric_low",
-    "metric_high",
-    "n_typical_control",
-    "n_typical_treatment",
-]
-_DETAILS = [*_MORE_NUMBERS, "reject", "confidence", "method", "better"]
+_MORE_NUMBERS = (
+    "se_control se_treatment df mean_control_adjusted mean_treatment_adjusted rel_diff rel_ci_low "
+    "rel_ci_high metric_low metric_high n_typical_control n_typical_treatment"
+)
+_DETAILS = [*_MORE_NUMBERS.split(), "reject", "confidence", "method", "better"]
 
 
 def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
@@ -284,6 +265,16 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         metric margin  change  change_low effect
     0  revenue    −2%   0.002      -0.012   safe
     """
+    return pd.DataFrame(_judged_rows(table, roles)).drop(columns=[_HELD, _CHECKED])
+
+
+# Of a row that is judged: what withholds its verdict in the table; and its verdict without the
+# remark that nobody checked the sample ratio, which a decision says once.
+_HELD, _CHECKED = "held", "checked"
+
+
+def _judged_rows(table: pd.DataFrame, roles: Roles) -> list[Row]:
+    """Return the rows of `role_verdicts`."""
     table, named = _read_roles(table, roles)
     if "confidence" not in table:
         if confidence_of(table) is None:
@@ -321,16 +312,20 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
             turned_by_unseen(found, row, budget)
         elif row["effect"] == "better" and p_of_row > 1 - row["confidence"]:
             note = f"better alone, not among all success metrics: p {p_value(p_of_row)}"
-            found |= {"effect": "none", "note": note}
+            others = (one for one in codes_of(row["remarks"]) if one != "heavier_unseen")
+            found |= {"effect": "none", "note": note, "remarks": by_rank(others)}
         # What the table adds to a verdict stands beside all that is shown of the metric.
         beside = [] if found["effect"] == NOT_SAFE else codes_of(found["remarks"])
-        if (found["effect"], found["withheld"]) != (row["effect"], row["withheld"]):
-            found["verdict"] = sentence("role", found["effect"], found["withheld"], beside, row)
+        codes = found["effect"], found["withheld"]
+        if codes != (row["effect"], row["withheld"]):
+            found["verdict"] = sentence("role", *codes, beside, row)
+        checked = [one for one in beside if one != "ratio_not_checked"]
+        found |= {_HELD: row["withheld"], _CHECKED: sentence("role", *codes, checked, row)}
         if not (found["note"] or row["withheld"]):  # else the gravest caution stands there
             warned = [one for one in warnings_of(found["remarks"]) if not CAUTIONS[one].adds]
-            found["note"] = ", ".join(warned).replace("_", " ")
+            found["note"] = code_names(warned)
         rows.append(found)
-    return pd.DataFrame(rows)
+    return rows
 
 
 def decide_experiment(
@@ -368,10 +363,10 @@ def decide_experiment(
     DataFrame
         One row per treatment: `control`, `treatment`, `effect` ("ship", "ship_not_as_planned",
         "do_not_ship", "keep_running", "invalid"), `withheld` (why it is invalid), `remarks`,
-        `decision` (the effect in words), `reasons` (a sentence per metric, harms first, separated
-        by "; "), `harms` and `better` (metrics, separated by ", "). With a plan, also `deviations`
-        (from the plan, separated by "; "), `unknown` (what of the plan neither the table nor `ran`
-        tells) and `plan` (its digest).
+        `decision` (the effect in words), `reasons` (a sentence per metric, harms first, in one text
+        for people), `harms` and `better` (metrics, separated by ", "). With a plan, also
+        `deviations` (from the plan, separated by "; "), `unknown` (what of the plan neither the
+        table nor `ran` tells) and `plan` (its digest).
 
     Raises
     ------
@@ -395,43 +390,45 @@ def decide_experiment(
     >>> decided[["treatment", "decision"]]
       treatment decision
     0         B     ship
-    >>> print(decided["reasons"].iloc[0].replace("; ", "\\n").replace(" (", "\\n  ("))
-    ctr: better
-      (+1.50 [+1.28, +1.72], p <0.001)
-    revenue: safe, unless 3 in 200 users of the control have 23.2 or more
-      (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
+    >>> import textwrap
+    >>> print(textwrap.fill(decided["reasons"].iloc[0], 80))
+    ctr: better (+1.50 [+1.28, +1.72], p <0.001); revenue: safe, unless 3 in 200
+    users of the control have 23.2 or more (0.0% [−1.4%, +1.4%] one-sided, margin
+    −2%)
     """
-    judged = role_verdicts(table, roles)
-    table = with_known_codes(table, "table")
+    rows = decisions(table, roles, ran)
+    return pd.DataFrame([row | {"reasons": "; ".join(row["reasons"])} for row in rows])
+
+
+def decisions(table: pd.DataFrame, roles: Roles, ran: Mapping[str, Any] | None) -> list[Row]:
+    """Return the rows of `decide_experiment`, whose reasons are a list here: each is a sentence,
+    and may hold the sign that joins them in the table."""
+    judged = pd.DataFrame(_judged_rows(table, roles))
     if "success" not in set(judged["role"]):
         raise OptionError(
             "no metric has the role of success, and only one that is better ships; name one, as in "
             "⟦+roles={'ctr': 'success'}⟧"
         )
-    if table["control"].nunique() > 1:
+    if judged["control"].nunique() > 1:
         raise OptionError(
             "table compares all pairs of variants; a decision is about treatments beside one "
             "control: pass what rd.compare_variants returned with it as ⟦+control=⟧"
         )
-    if table.duplicated(["metric", "treatment"]).any():
+    if judged.duplicated(["metric", "treatment"]).any():
         raise DataError(
             "table has several rows of a metric and treatment; pass what one compare_variants "
             "returned"
         )
-    withheld = table["withheld"].reset_index(drop=True)
     plan = roles if isinstance(roles, ExperimentPlan) else None
-    deviations = plan.deviations(table, ran) if plan else []
-    decided = pd.DataFrame(
-        [
-            _decision(own, withheld[own.index], bool(deviations))
-            for _, own in judged.groupby("treatment", sort=False)
-        ]
-    )
+    beside: Row = {}
     if plan:
-        decided["deviations"] = "; ".join(deviations)
-        decided["unknown"] = ", ".join(plan.unknown(ran))
-        decided["plan"] = plan.digest
-    return decided
+        unknown = ", ".join(plan.unknown(ran))
+        deviations = "; ".join(plan.deviations(with_known_codes(table, "table"), ran))
+        beside = {"deviations": deviations, "unknown": unknown, "plan": plan.digest}
+    return [
+        _decision(own, bool(beside.get("deviations"))) | beside
+        for _, own in judged.groupby("treatment", sort=False)
+    ]
 
 
 def _read_roles(
@@ -449,7 +446,8 @@ def _read_roles(
         )
     require_labels(table, "table", ["metric", "control", "treatment"])
     table = with_known_codes(table, "table")
-    for name in table.columns.intersection([*_NUMBERS, *_MORE_NUMBERS, "confidence"]):
+    numbers = f"{_NUMBERS} {_MORE_NUMBERS} confidence".split()
+    for name in table.columns.intersection(numbers):
         float_column(table, name, "table")  # raises where it holds no numbers
     if segments := columns_before(table, "metric"):
         raise OptionError(
@@ -486,15 +484,14 @@ def _read_roles(
     return table, found
 
 
-def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:
-    """Return the decision about one treatment from its rows, and what withholds their verdicts in
-    the table."""
+def _decision(judged: pd.DataFrame, deviates: bool) -> Row:
+    """Return the decision about one treatment from its rows."""
     success = judged["role"] == "success"
     guardrail = judged["role"] == "guardrail"
     worse = judged["effect"].isin(["worse", HARMED])
     better = success & (judged["effect"] == "better")
     safe = judged["effect"].isin([SAFE, WITHIN])
-    invalid = codes_of(by_rank(code for code in withheld if code in UNLIKE))
+    invalid = codes_of(by_rank(code for code in judged[_HELD] if code in UNLIKE))
     decision = "keep_running"
     if invalid:
         decision = "invalid"
@@ -511,8 +508,8 @@ def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:
             rest = f", margin {row['margin']}" if row["margin"] else ""
             rest += f", p {p_value(row['p_adj'])}" if pd.notna(row["p_adj"]) else ""
             rest += f", {row['note']}" if row["note"] else ""
-            verdict = row["verdict"].replace(CAUTIONS["ratio_not_checked"].adds, "")  # said once
-            said.append(f"{row['metric']}: {verdict} ({change_text(row)}{rest})")
+            shown = "" if row["withheld"] else f" ({change_text(row)}{rest})"
+            said.append(f"{row['metric']}: {row[_CHECKED]}{shown}")
     said = [CAUTIONS[code].words for code in invalid] or said
     remarks = [*invalid]
     if has(judged["remarks"], "ratio_not_checked").any():
@@ -525,7 +522,7 @@ def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> Row:
         "withheld": invalid[0] if invalid else "",
         "remarks": "; ".join(remarks),
         "decision": sentence("decision", decision),
-        "reasons": "; ".join(said),
+        "reasons": said,
         "harms": ", ".join(judged.loc[worse, "metric"]),
         "better": ", ".join(judged.loc[better, "metric"]),
     }

@@ -18,6 +18,7 @@ from ...errors import DataError, OptionError, examples
 from ...inputs.door import takes_options
 from ...inputs.frames import by_user
 from ...inputs.ids import IdColumn, check_labels, read_ids
+from ...judge.cautions.table import CAUTIONS
 from ...judge.choices import (
     Columns,
     Options,
@@ -40,7 +41,7 @@ from ...judge.per_user_columns import (
     split,
 )
 from ...judge.users import Users, in_several_variants, match_users
-from ...judge.verdict import add_verdicts
+from ...judge.verdict import add_verdicts, remark
 from ...stats.many_tests import adjust
 from ...stats.shares import equal_shares_test, seen_loss, share_tests
 
@@ -543,3 +544,21 @@ def others(digest: str, hashed: Hashes) -> Mask:
     )
     within = hashed <= named[-1] if len(named) == NAMED else np.ones(len(hashed), bool)
     return within & ~np.isin(hashed, named)
+
+
+def withheld_by(code: str, given: Any) -> Any:
+    """Return tables of effects, or of a decision, whose verdicts a code withholds, as they are
+    where `compare_variants` is told of it; anything else as it is."""
+    if isinstance(given, Mapping):
+        return {name: withheld_by(code, table) for name, table in given.items()}
+    columns = {*getattr(given, "columns", ())}
+    if not code or not {"treatment", "withheld"} <= columns:
+        return given
+    decision = "invalid" * ("decision" in columns)
+    words = CAUTIONS[code].words
+    held = {"withheld": code, "verdict": words, "reasons": words}
+    held |= {"effect": decision, "decision": decision}
+    held |= {f"trend_{name}": one for name, one in held.items()}
+    table = given.assign(**{name: held[name] for name in held.keys() & columns})
+    remark(table, [True] * len(table), code)
+    return table

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...inputs.constraints import Budget
 from ...judge.choices import Alternative, AnyRow, Row
-from ...judge.verdict import by_rank, codes_of, sentence, warnings_of
+from ...judge.verdict import by_rank, code_names, codes_of, sentence, warnings_of
 from ...stats.arms import Arm, effect, fieller
 from ...stats.student import t_quantile
 from ...stats.turned import missing_by_chance, turned_by, turning_value
@@ -68,7 +68,7 @@ def judge_guardrail(row: AnyRow, budget: Budget) -> Row:
     elif safe:
         shown = WITHIN if loses else SAFE
     elif math.isnan(min(ends)) and math.isnan(p_safe):
-        note = ", ".join(warnings_of(row["remarks"])).replace("_", " ")
+        note = code_names(warnings_of(row["remarks"]))
         if not note and row["mean_control"] > 0:
             note = "this test has no relative interval: name the margin in units"
         note = note or "the control's mean is not above 0"

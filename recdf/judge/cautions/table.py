@@ -70,10 +70,15 @@ class Caution(NamedTuple):
     beneath: str = ""
 
     @property
+    def name(self) -> str:
+        """Its code in words."""
+        return self.code.replace("_", " ")
+
+    @property
     def topic(self) -> str:
         """What it is about in few words, for a count of many rows."""
         words = self.words.partition("{")[0].removeprefix("check: ")
-        return words.strip() or self.code.replace("_", " ")
+        return words.strip() or self.name
 
     def withheld(self, kind: str, row: AnyRow) -> bool:
         """Whether it withholds a verdict of this kind on a row."""
@@ -126,6 +131,15 @@ def _short_lists(short_baseline: Any, short_model: Any, effect: Any) -> Any:
 
 
 _EXPERIMENT = "variants trend segments ratio"
+# How two models have to be evaluated, by the caution where they were not.
+_EVALUATED = {
+    "other_truth": "on the same truth",
+    "other_population": "for the same population",
+    "other_definition": "by the same definition",
+    "other_options": "with the same options",
+    "other_side_table": "with the same side tables",
+    "other_order": "with an order of the same kind: one has the order of its rows",
+}
 _OF_MEANS = ("better", "worse", "higher", "lower")
 _OF_WEIGHTED_MEANS = (*_OF_MEANS, "equivalent", "both", "human_alone")
 _ALL = (
@@ -164,14 +178,7 @@ _ALL = (
     ),
     *(
         Caution(code, f"the two were not evaluated {what}", "check: {unlike}", "models")
-        for code, what in (
-            ("other_truth", "on the same truth"),
-            ("other_population", "for the same population"),
-            ("other_definition", "by the same definition"),
-            ("other_options", "with the same options"),
-            ("other_side_table", "with the same side tables"),
-            ("other_order", "with an order of the same kind: one has the order of its rows"),
-        )
+        for code, what in _EVALUATED.items()
     ),
     Caution(
         "few_lists",
@@ -528,15 +535,7 @@ FIRING = {
 }
 RANK = {code: rank for rank, code in enumerate(CAUTIONS)}
 # The two models were not measured alike, so that not even lists that both have compare.
-NOT_MEASURED_ALIKE = (
-    "other_truth",
-    "other_population",
-    "other_definition",
-    "other_options",
-    "other_side_table",
-    "other_order",
-    "short_lists",
-)
+NOT_MEASURED_ALIKE = (*_EVALUATED, "short_lists")
 # The variants are not alike, or were not assigned alike: an experiment with one of them is invalid.
 UNLIKE = (
     "sample_ratio",
