@@ -409,7 +409,7 @@ def soak_readers(n: int) -> None:
 
 
 PROPERTIES = (
-    "inputs/test_impressions.py",
+    "logs/test_impressions.py",
     "matching/test_match.py",
     "matching/test_odd_frames.py",
     "evaluation/test_part.py",
