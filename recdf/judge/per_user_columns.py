@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas.api.types import (
-    infer_dtype,
     is_bool_dtype,
     is_datetime64_any_dtype,
     is_float_dtype,
@@ -285,12 +284,8 @@ LARGEST = 1e300
 def metric_values(frame: pd.DataFrame, role: str, name: str, squared: bool = False) -> Floats:
     """Return a metric column as float64 with NaN for null; values that are infinite, not numeric or
     too large for what is made of them raise."""
-    values = column(frame, name, role)
-    kinds = ("integer", "floating", "mixed-integer-float", "boolean")
-    if not is_metric(values) and infer_dtype(values, skipna=True) not in kinds:
-        shown = f" ({examples(values.head(5))})" if len(values) else ""
-        raise DataError(f"{role}[{name!r}] is {values.dtype}{shown}; expected numbers")
-    numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), np.float64)
+    numbers = read_numbers(column(frame, name, role), f"{role}[{name!r}]")
+    numbers = numbers.astype(np.float64, copy=False)
     infinite = np.isinf(numbers)
     if infinite.any():
         raise DataError(

@@ -256,7 +256,7 @@ def test_the_same_users_of_several_models_are_no_repetition():
         ({"by": "segmnt"}, rd.ColumnError, "'segmnt'"),
         ({"by": ["model", "k"]}, rd.ColumnError, "'k'"),
         ({"metrics": ["ndgc@5"]}, rd.ColumnError, "did you mean 'ndcg@5'"),
-        ({"metrics": ["model"]}, rd.DataError, r"per_user\['model'\] is .*; expected numbers"),
+        ({"metrics": ["model"]}, rd.DataError, r"per_user\['model'\] holds .*; expected numbers"),
         ({"metrics": ["infinite"]}, rd.DataError, r"per_user\['infinite'\] is infinite in"),
         ({"user_col": ["model", "null"]}, rd.NullKeyError, r"per_user\['null'\] is null in 1 of"),
         ({"confidence": 95}, rd.OptionError, "confidence=95"),

@@ -1,6 +1,7 @@
 """compare_variants: recorded numbers of other programs, options, and bad comparisons."""
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -507,3 +508,13 @@ def test_the_unit_of_a_metric_changes_nothing(scale, relative):
     )
     unitless = ["rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value", "verdict"]
     pd.testing.assert_frame_equal(one[unitless], other[unitless], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "bool", object, "Decimal"])
+def test_a_metric_may_have_any_dtype_of_numbers(kind):
+    """Databases return amounts as Decimals."""
+    users = pd.DataFrame({"user_id": range(80), "variant": [*"AB"] * 40, "m": [0, 1, 1, 1] * 20})
+    of = users["m"].map(Decimal) if kind == "Decimal" else users["m"].astype(kind)
+    expected = rd.compare_variants(users.assign(m=users["m"] * 1.0), "m", control="A")
+    found = rd.compare_variants(users.assign(m=of), "m", control="A")
+    pd.testing.assert_frame_equal(found, expected)

@@ -121,7 +121,7 @@ REFUSED = [
         GROUPS.assign(note="x"),
         {"metrics": "note"},
         rd.DataError,
-        r"\['note'\] is [a-z]+; expected numbers",
+        r"\['note'\] (is|holds) .*; expected numbers",
     ),
     (GROUPS.drop(columns="user_id"), {}, rd.ColumnError, "'user_id'"),
     (
