@@ -125,14 +125,6 @@ class ListCodes:
         )
 
 
-def split_codes(codes: ndarray, n_keys: int, n_by: int) -> tuple[ndarray, ndarray]:
-    """Split list codes into their `by` codes and key codes."""
-    if n_by == 1:
-        return np.zeros_like(codes), codes
-    by = codes // n_keys
-    return by, codes - by * n_keys
-
-
 def place_of(lists: ndarray, codes: ndarray, n_codes: int) -> ndarray:
     """Return where each code (below n_codes) stands among `lists`, which hold each of them once."""
     if n_codes > 16 * (len(lists) + len(codes)):  # a lookup table by code would be large

@@ -47,7 +47,6 @@ from .list_keys import (
     key_frame,
     key_run_heads,
     place_of,
-    split_codes,
 )
 from .lists import Matched
 from .overlap import Overlap, samples_of
@@ -192,12 +191,11 @@ class _Steps:
         if "pred" not in options.population.frames and len(self.population) < n_keys:
             inside = np.zeros(n_keys, bool)
             inside[self.population] = True
-        size = n_keys, self.n_by
         codes = ListCodes(self.pred_key, self.by, self.n_by, n_keys, inside)
         self.pred_lists = PredLists(
             self.pred,
             pred_blocks(self.pred, codes, self.pred_heads, n_keys * self.n_by, items.columns[1]),
-            *(items, true, gain, size, options, self.excluded, self.hints.doubts),
+            *(items, true, gain, n_keys, options, self.excluded, self.hints.doubts),
         )
         self.true_lists, self.gain = true, gain
         self.counts |= self.pred_lists.counts
@@ -206,7 +204,7 @@ class _Steps:
         """Put the lists of the population beside `true`."""
         options, n_keys, true, pred = self.options, self.n_keys, self.true_lists, self.pred_lists
         lists = self._lists_of_population()
-        list_by, key = split_codes(lists, n_keys, self.n_by)
+        list_by, key = np.divmod(lists, n_keys)
         labels = self._labels(key)
         true_of_key = np.full(n_keys + 1, -1, np.int64)
         true_of_key[true.code] = np.arange(len(true.code))
@@ -304,7 +302,7 @@ class _Steps:
         if not self.in_true:
             return lists
         # Where `true` has a column of `by`, the key and `by` must have the same value of it.
-        list_by, key = split_codes(lists, n_keys, self.n_by)
+        list_by, key = np.divmod(lists, n_keys)
         keys = pd.unique(key)
         labels = self._labels(keys)
         place = np.zeros(n_keys, np.int64)
@@ -317,7 +315,7 @@ class _Steps:
         taken from."""
         true = self.true_lists
         pred = self.pred_lists
-        pred_key = split_codes(pred.code, self.n_keys, self.n_by)[1]
+        pred_key = pred.code % self.n_keys
         sources = {
             "true": (self.true.frame, true.code, self.true.frame_rows(true.first)),
             "pred": (self.pred.frame, pred_key, self.pred.frame_rows(pred.first)),
@@ -350,7 +348,7 @@ class _Steps:
         nothing is a hit.
         """
         (true_list, n_true, n_pred), pred = lists, self.pred_lists
-        of_list, key = split_codes(pred.code, self.n_keys, self.n_by)
+        of_list, key = np.divmod(pred.code, self.n_keys)
         n_judged = np.bincount(of_list, pred.n_pairs, self.n_by).astype(np.int64)
         by_shares_item = n_judged > 0
         shares_user = bool(n_judged.any())

@@ -33,7 +33,7 @@ from ..inputs.options import Options
 from ..inputs.sorting import distinct, offsets, place_in_run, run_of, spans
 from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank, read_weights
 from .hits import HitArrays, Hits
-from .list_keys import Block, Blocks, KeyColumns, split_codes
+from .list_keys import Block, Blocks, KeyColumns
 from .pairing import Excluded, Pairs
 from .ranked import (
     Ranked,
@@ -154,18 +154,18 @@ class PredLists:
         items: IdCodes,
         true: Ranked,
         gain: ndarray,
-        size: tuple[int, int],
+        n_keys: int,
         options: Options,
         excluded: Excluded | None,
         doubts: Mapping[OrderDoubt, str],
     ) -> None:
         """Rank the blocks of a table, and pair them with the lists of `true`, which have these
-        gains. `size` is the number of keys, and that of values of `by`."""
+        gains."""
         self._table, self._items, self._excluded = table, items, excluded
-        self._true, self._gain, self._options, self._size = true, gain, options, size
+        self._true, self._gain, self._options, self._n_keys = true, gain, options, n_keys
         self._doubts = doubts
         # Where the rows of each key stand in `true`.
-        self._true_start, self._true_length = np.zeros((2, size[0]), np.int64)
+        self._true_start, self._true_length = np.zeros((2, n_keys), np.int64)
         self._true_start[true.code] = true.start[:-1]
         self._true_length[true.code] = np.diff(true.start)
         parts = blocks.each(self._measured)
@@ -195,12 +195,12 @@ class PredLists:
 
     def _ranked(self, block: Block) -> Ranked:
         if self._excluded is not None:
-            block = self._excluded.left_of(block, split_codes(block.code, *self._size)[1])
+            block = self._excluded.left_of(block, block.code % self._n_keys)
         return rank_pred(self._table, block, self._items, self._options)
 
     def _paired(self, lists: Ranked) -> Pairs:
         """Find in each list the items that `true` has for its key, or only those that it judges."""
-        key = split_codes(lists.code, *self._size)[1]
+        key = lists.code % self._n_keys
         start = self._true_start.take(key)
         pairs = pair(lists, self._true.item, start, self._true_length.take(key), self._items.n)
         return pairs.where(self._gain[pairs.sought] >= 0) if self._options.judged_only else pairs

@@ -175,7 +175,7 @@ def bucket_of(table: Table, keys: Names, spread: str, n_buckets: int) -> ndarray
     bucket = (np.arange(len(table)) % n_buckets).astype(np.uint16)
     # The item decides, so that a row has the same bucket when a failed task runs again. Few rows
     # lack the item too.
-    no_item = nulls(table[spread])
+    no_item = any_null([table[spread]])
     with_item = null if no_item is None else null & ~no_item
     for rows, by in ((~null, columns), (with_item, [table[spread]])):
         if rows.any():
@@ -324,18 +324,11 @@ def _hash_bytes(hashed: ndarray, column: Any) -> None:
 # -- rows of Arrow tables
 
 
-def nulls(column: Any) -> ndarray | None:
-    """Tell which values are null or NaN. Return None if there are none."""
-    if not column.null_count and not pa.types.is_floating(column.type):
-        return None
-    null = pc.is_null(column, nan_is_null=True).to_numpy()
-    return null if null.any() else None
-
-
 def any_null(columns: Iterable[Any]) -> ndarray | None:
     """Tell which rows have a null or NaN in some column. Return None if there are none."""
-    found = [null for null in map(nulls, columns) if null is not None]
-    return np.logical_or.reduce(found) if found else None
+    may = [one for one in columns if one.null_count or pa.types.is_floating(one.type)]
+    null = np.logical_or.reduce([pc.is_null(one, nan_is_null=True).to_numpy() for one in may])
+    return null if null.any() else None
 
 
 def known_rows(table: Table, names: Names) -> Table:

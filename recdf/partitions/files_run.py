@@ -226,18 +226,13 @@ class FilesEngine(InParts):
         together = [one for one in self._later if one.frame is later.frame and not one.done]
         names = list(dict.fromkeys(name for one in together for name in one.names))
 
-        def keep(found: list[list[Any]]) -> None:
-            for one, made in zip(together, found, strict=True):
-                one.made.extend(made)
-
-        # One thread more keeps the rows, in their order. Where it fails, the threads that do the
-        # work end too.
         done = stream(
             lambda table: [one.of(table) for one in together], self.chunks(later.frame, names)
         )
-        with closing(done) as found:
-            for _ in stream(keep, found, most=1):
-                pass
+        with closing(done):  # where keeping fails, the threads that do the work end too
+            for found in done:
+                for one, made in zip(together, found, strict=True):
+                    one.made.extend(made)
         for one in together:
             one.done = True
         return later.made

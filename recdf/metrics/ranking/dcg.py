@@ -129,9 +129,7 @@ def _discounted(hits: Hits, gain: str, discount: AnyDiscount, log_base: float) -
 
 def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: str) -> ndarray:
     if tied == "ranked" or lists.matched.tie_level is None:
-        # Where all hits have gain 1, all kinds of gain are one sum.
-        kind = "binary" if lists.matched.true_lists.constant_gain else gain
-        return lists.sum_hits(_discounted, kind, as_key(discount), log_base)
+        return lists.sum_hits(_discounted, gain, as_key(discount), log_base)
     return _dcg_of_ties(lists, gain_values(gain, lists.whole.hits.gain), discount, log_base)
 
 
