@@ -97,18 +97,15 @@ def a_number(
     most: float | None = None,
     *,
     above: float | None = None,
-    below: float | None = None,
     whole: bool = False,
 ) -> Constraint:
     """Return the constraint that a value is a finite number, a `whole` one if so asked, within
     these limits."""
-    bounds = {"of at least": least, "above": above, "at most": most, "below": below}
+    bounds = {"of at least": least, "above": above, "at most": most}
     limits = [f"{word} {bound:,}" for word, bound in bounds.items() if bound is not None]
     words = "an integer" if whole else "a number" if limits else "a finite number"
     if least is not None and most is not None:
         limits = [f"from {least:,} to {most:,}"]
-    elif above is not None and below is not None:
-        limits = [f"between {above:,} and {below:,}, both excluded"]
 
     def holds(value: Any) -> bool:
         kind: Any = Integral if whole else Real | Decimal
@@ -123,7 +120,6 @@ def a_number(
             and (least is None or value >= least)
             and (above is None or value > above)
             and (most is None or value <= most)
-            and (below is None or value < below)
         )
 
     return Constraint(

@@ -247,6 +247,18 @@ class Lists:
         return self.matched.hits.where(self.matched.hits.rank <= self.k)
 
     @cached_property
+    def tied_hits(self) -> Hits:
+        """Hits that share their score with another item of the list."""
+        if self is not self.whole:
+            hits = self.whole.tied_hits
+            return hits.where(hits.rank <= self.k)
+        level = self.matched.tie_level
+        if level is None:
+            return self.hits.where(np.zeros(len(self.hits), bool))
+        same = np.pad(level[1:] == level[:-1], 1)  # entry i: row i ties with row i - 1
+        return self.hits.where(same[self.hits.place] | same[self.hits.place + 1])
+
+    @cached_property
     def judged(self) -> Hits:
         """Items among the first k that `true` judges, relevant or not."""
         return self.matched.judged.where(self.matched.judged.rank <= self.k)

@@ -147,11 +147,9 @@ def misses_before(lists: Lists, tied: str) -> ndarray:
     """Count the pairs of a miss above a hit in each list, where misses with the same score count in
     part."""
     above = lists.sum_hits(_misses_above)
-    level = lists.matched.tie_level
-    if tied == "ranked" or level is None:
+    if tied == "ranked" or lists.matched.tie_level is None:
         return above
-    same = np.pad(level[1:] == level[:-1], 1)  # entry i: row i ties with row i - 1
-    hits = lists.hits.where(same[lists.hits.place] | same[lists.hits.place + 1])
+    hits = lists.tied_hits
     larger, equal = lists.once(_misses_beside, hits, tied)
     return above + lists.sum(larger + equal * LOST[tied] - _misses_above(hits), hits)
 
