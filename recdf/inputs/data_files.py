@@ -37,7 +37,7 @@ from ..errors import DataError, kind_of
 from ..publishing import where
 from .codes import rank_keys
 from .frames import engine_of, plain_table
-from .ids import exact_nulls, read_ids
+from .ids import TEXTS, exact_nulls, read_ids
 from .lazy_frames import LazyRows, lazy_rows, refuse_twice, unwrapped
 from .machine import each, limited, memory_bytes, sizes, stream
 
@@ -343,23 +343,13 @@ class UserParts:
 
     def frame_of(self, columns: Mapping[str, list[Any]]) -> pd.DataFrame:
         """Values of some columns as a frame, with the types that the rows have."""
-        kinds = {name: self.sample.schema.field(name).type for name in columns}
-        plain = {
-            name: of.value_type if pa.types.is_dictionary(of) else of for name, of in kinds.items()
-        }
-        table = pa.table({name: pa.array(columns[name], of) for name, of in plain.items()})
-        return self.typed(frame_of_table(table), [*columns])
+        plain = _without_categories(self.sample.schema)
+        own = {name: pa.array(values, plain.field(name).type) for name, values in columns.items()}
+        return self.typed(frame_of_table(pa.table(own)), [*columns])
 
     def typed(self, frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         """The frame with some columns of the types that the rows have, but for categories."""
-        kinds = self.head[names].dtypes
-        return frame.astype(
-            {
-                name: kind
-                for name, kind in kinds.items()
-                if not isinstance(kind, pd.CategoricalDtype)
-            }
-        )
+        return frame.astype(self.head[names].select_dtypes(exclude="category").dtypes)
 
 
 def users_in_parts(data: Any, needed: NeededColumns, label: str) -> tuple[Any, UserParts | None]:
@@ -471,10 +461,7 @@ def _parts_of_files(
     odd = any(one != schemas[0] for one in [*schemas, *([] if schema is None else [schema])])
     if n < sizes().summed_rows or odd or folder_columns(files) or not metas[0].num_rows:
         return None
-    read = [label] if label in schemas[0].names else []
-    read = [
-        name for name in read if schemas[0].field(name).type in (pa.string(), pa.large_string())
-    ]
+    is_text = label in schemas[0].names and schemas[0].field(label).type in TEXTS
     work = [(i, g) for i, meta in enumerate(metas) for g in range(meta.num_row_groups)]
 
     # One thread computes while others read: in short steps they would wait for Python's lock.
@@ -482,7 +469,7 @@ def _parts_of_files(
 
     def batches(part: tuple[int, int], names: list[str]) -> Generator[pa.RecordBatch, None, None]:
         file, group = part
-        texts = [name for name in read if name in names]
+        texts = [label] if is_text and label in names else []
         # Mapped into memory, so that the first rows do not bring the whole row group there.
         with pq.ParquetFile(
             files[file], metadata=metas[file], read_dictionary=texts, memory_map=True

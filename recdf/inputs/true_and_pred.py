@@ -531,10 +531,8 @@ def hints_of(true: DataFrame | None, pred: DataFrame, options: Options) -> Hints
 
     def numbers(name: Any) -> bool:
         values = pred[name]  # two columns of one name are a frame
-        if not isinstance(values, Series):
-            return False
-        is_number = pd.api.types.is_numeric_dtype
-        return is_number(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype)
+        is_number = pd.api.types.is_any_real_numeric_dtype
+        return isinstance(values, Series) and is_number(values.dtype)
 
     doubts: dict[OrderDoubt, str] = {}
     if name is not None and (options.rank_col is not None or options.score_col is not None):

@@ -259,8 +259,6 @@ class Excluded:
     def n_distinct(self, inside: ndarray) -> ndarray:
         """Return for each key the number of its different items that are `inside` (bool per item
         code)."""
-        if not len(self.item):
-            return np.zeros(len(self.start), np.int64)
         item = self.item.astype(np.int64)
         edges = np.append(distinct(self.start[self.length > 0]), len(item))
         sort_within(item, edges)
