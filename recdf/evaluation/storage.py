@@ -196,7 +196,7 @@ def write_files(
                 schema = pa.schema(fields, table.schema.metadata)
                 writer = stack.enter_context(pq.ParquetWriter(folder / PER_USER, schema))
             writer.write_table(table.cast(writer.schema))
-            n_rows = n_rows + len(block)
+            n_rows += len(block)
             n_columns = len(block.columns)
     digest = seal(folder / PER_USER, categories, (folder / SUMMARY_FILE).read_bytes())
     return Written(digest, n_rows, n_columns)

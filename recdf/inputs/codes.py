@@ -135,9 +135,7 @@ def check_kinds(columns: Sequence[IdColumn]) -> None:
     elif {text.kind, other.kind} == {"decimal.Decimal", "integer"}:
         whole = text if text.kind == "decimal.Decimal" else other
         cast = f"⟦{whole.where}.astype('int64')⟧ if all are whole numbers"
-    said = []
-    for ids in two:
-        said.append(f"{ids.kind} ids ({', '.join(map(repr, ids.two()))})")
+    said = [f"{ids.kind} ids ({', '.join(map(repr, ids.two()))})" for ids in two]
     raise IdTypeError(
         f"{two[0].where} holds {said[0]} and {two[1].where} {said[1]}; they can never match. "
         f"Convert one of them, e.g. {cast}",

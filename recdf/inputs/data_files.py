@@ -385,8 +385,8 @@ def _parts_of_lazy(rows: LazyRows, names: list[str]) -> pd.DataFrame | UserParts
     n = n_bytes = 0
     most = memory_bytes(None) // 2
     for table in filter(len, rows.batches(names, "data")):
-        n = n + len(table)
-        n_bytes = n_bytes + table.nbytes
+        n += len(table)
+        n_bytes += table.nbytes
         held = [*held, table] if n_bytes <= most or not held else held[:1]
     if n_bytes <= most:
         return frame_of_table(pa.concat_tables(held) if held else rows.table(names, "data"))

@@ -174,8 +174,8 @@ class PredLists:
             own["place"] += np.int32(n_rows)
             own["repeat"] = own["repeat"] + n_rows
             own["repeat_list"] = own["repeat_list"] + n_lists
-            n_lists = n_lists + len(own["code"])
-            n_rows = n_rows + int(own["length"].sum())
+            n_lists += len(own["code"])
+            n_rows += int(own["length"].sum())
         for name in parts[0].arrays:
             setattr(self, name, np.concatenate([part.arrays[name] for part in parts]))
         length, tied, repeated = map(vars(self).pop, ("length", "tied", "repeated"))

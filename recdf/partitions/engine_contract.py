@@ -517,11 +517,12 @@ IN_BUCKET = "in bucket {} of lists:{}"
 WANTED = r"(?:Unable to allocate|[mr]e?alloc of size)[^\n]*"  # how much memory was asked for
 
 
+@dataclass(frozen=True)
 class Watched:
     """An engine that raises `EngineError` where one of its jobs fails."""
 
-    def __init__(self, engine: Any, n_buckets: int) -> None:
-        self._engine, self._n_buckets = engine, n_buckets
+    _engine: Any
+    _n_buckets: int
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._engine, name)

@@ -48,11 +48,11 @@ from .source import Source, frame_of_arrow
 MadeBucket = TypeVar("MadeBucket")
 
 
+@dataclass
 class Memory:
-    """The number of bytes that several cells together may keep in memory."""
+    """The number of bytes that several cells together may still keep in memory."""
 
-    def __init__(self, n_bytes: float) -> None:
-        self.left = n_bytes
+    left: float
 
 
 class BucketCells:
