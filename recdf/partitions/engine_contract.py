@@ -295,14 +295,12 @@ class Engine(InParts, Protocol):
 def labels_of_table(table: Table) -> DataFrame:
     """Return labels in the default dtypes of pandas. Integers and bools beside a null stay
     exact."""
-    found = {}
+    frame: DataFrame = table.to_pandas()
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
         if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-            found[name] = exact_nulls(column)
-        else:
-            found[name] = table.select([name]).to_pandas()[name]
-    return DataFrame(found, index=range(len(table)))
+            frame[name] = exact_nulls(column)
+    return frame
 
 
 def as_dtypes(frame: DataFrame, dtypes: Mapping[Any, Any]) -> DataFrame:
