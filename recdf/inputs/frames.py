@@ -523,13 +523,11 @@ def read_numbers(series: Series, where: str) -> ndarray:
     dtype = series.dtype
     if pd.api.types.is_complex_dtype(dtype):
         raise DataError(f"{where} holds complex numbers; expected real ones", column=where)
-    if pd.api.types.is_bool_dtype(dtype):
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_integer_dtype(dtype) and not series.hasnans:
         return series.to_numpy(
             dtype=np.uint64 if str(dtype).lower().startswith("uint64") else np.int64
         )
-    if pd.api.types.is_numeric_dtype(dtype):
+    if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     found = "empty"
     if str(dtype) != "null[pyarrow]":
@@ -599,7 +597,7 @@ def id_frame(data: Any, role: str, names: list[str]) -> DataFrame:
     """Return ids as a frame. They come as a frame or, for one column, also as a list, array, Series
     or Index."""
     tabular = hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")
-    if isinstance(data, DataFrame) or tabular or lazy_rows(data) is not None:
+    if tabular or lazy_rows(data) is not None:
         return as_frame(data, role)
     if len(names) > 1:
         raise ColumnError(

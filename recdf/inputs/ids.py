@@ -201,8 +201,6 @@ def read_by(columns: Sequence[Series], where: str) -> list[IdColumn]:
     All columns are read in the same way, since a part of a column of fractions may hold only whole
     numbers.
     """
-    for series in columns:
-        refuse_nested(series.dtype, where)
     try:
         found = [read_ids(series, where) for series in columns]
     except IdTypeError:
