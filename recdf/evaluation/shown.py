@@ -33,7 +33,7 @@ from ..tables.cells import (
     visible,
 )
 from .storage import frame_to_arrow
-from .value_moments import SUMMARY
+from .value_moments import SUMMARY, groups_of
 
 MOST_ROWS = 30
 MOST_K = 6
@@ -88,7 +88,7 @@ def _look(
         names = list(map(str, summary.columns))
         return names, [], ["left"] * len(names), ["the summary is empty"]
     keys = [*map(str, columns_before(summary, "metric")), "metric"]
-    place = summary.groupby(keys, sort=False, dropna=False, observed=True).ngroup().to_numpy()
+    place = groups_of(summary, keys)[0]
     shown = summary[place < MOST_ROWS]
     all_k = [None if pd.isna(k) else int(k) for k in summary["k"].unique()]
     k_shown = all_k[:MOST_K]

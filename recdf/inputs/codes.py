@@ -487,11 +487,9 @@ def _strings(columns: Sequence[ChunkedArray]) -> list[_Strings]:
     for number, strings in enumerate(columns):
         first = 0
         for chunk in filter(len, strings.chunks):
-            _, offsets, data = chunk.buffers()
-            if chunk.null_count or data is None or chunk.type not in OFFSET_DTYPES:
+            if chunk.null_count or chunk.type not in OFFSET_DTYPES:
                 return []
-            edges = np.frombuffer(offsets, OFFSET_DTYPES[chunk.type])[chunk.offset :]
-            edges = edges[: len(chunk) + 1]
+            edges, data = edges_and_bytes(chunk)
             step = sizes().digit_rows
             length = pieces[0].length if pieces else int(edges[1] - edges[0])
             if not length or edges[-1] - edges[0] != length * len(chunk):
@@ -502,6 +500,13 @@ def _strings(columns: Sequence[ChunkedArray]) -> list[_Strings]:
             ]
             first += len(chunk)
     return pieces
+
+
+def edges_and_bytes(strings: pa.Array) -> tuple[ndarray, Any]:
+    """Return where the strings of an array begin and end, and the buffer of their bytes."""
+    _, offsets, data = strings.buffers()
+    edges = np.frombuffer(offsets, OFFSET_DTYPES[strings.type])
+    return edges[strings.offset : strings.offset + len(strings) + 1], data
 
 
 def _digits(pieces: list[_Strings]) -> tuple[np.uint64, int] | None:

@@ -228,9 +228,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
         return _frame_of_files(files_there(data, role), role, needed)
     if isinstance(data, dataset.Dataset):
         refuse_twice(data.schema.names, role)
-        # Without this, whole row groups of all columns would be read for one row.
-        head = data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
-        return frame_of_table(data.to_table(columns=needed(frame_of_table(head))))
+        return frame_of_table(data.to_table(columns=needed(_head(data))))
     if (rows := lazy_rows(data)) is not None and (few := _first_of_lazy(data)) is not None:
         names = needed(frame_of_table(few))
         return frame_of_table(pa.concat_tables(rows.batches(names, role)))
@@ -279,9 +277,7 @@ def _frame_of_files(files: list[str], role: str, needed: NeededColumns) -> pd.Da
         fragments.append(kind.make_fragment(file, LocalFileSystem(), told))
     rows = dataset.FileSystemDataset(fragments, schema, kind, LocalFileSystem())
     try:
-        # Without these options, whole row groups of all columns would be read for one row.
-        head = rows.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
-        names = needed(frame_of_table(head))
+        names = needed(_head(rows))
         for one in stored:
             refuse_twice(one.names, role, names)
         if wrong := [odd[name] for name in names if name in odd]:
@@ -289,6 +285,12 @@ def _frame_of_files(files: list[str], role: str, needed: NeededColumns) -> pd.Da
         return frame_of_table(rows.to_table(columns=names))
     except pa.ArrowInvalid as error:  # one type does not hold all values
         raise DataError(f"{role}: the files cannot be read as one table: {error}") from error
+
+
+def _head(rows: dataset.Dataset) -> pd.DataFrame:
+    """The first row. Without the options, whole row groups of all columns would be read for it."""
+    head = rows.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
+    return frame_of_table(head)
 
 
 def _without_categories(schema: pa.Schema) -> pa.Schema:

@@ -219,8 +219,12 @@ class Block:
     @property
     def first(self) -> ndarray:
         """The first row of each list."""
-        heads = self.start[:-1]
-        return heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
+        return rows_at(self.row, self.start[:-1])
+
+
+def rows_at(row: slice | ndarray, places: ndarray) -> ndarray:
+    """Return the rows of the table at some places of lists whose rows are these."""
+    return places + row.start if isinstance(row, slice) else row.take(places)
 
 
 @dataclass(frozen=True)

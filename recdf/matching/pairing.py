@@ -31,7 +31,7 @@ from ..inputs.sorting import (
     sort_within,
     windows,
 )
-from .list_keys import Block, at_heads, key_run_heads, list_blocks
+from .list_keys import Block, at_heads, key_run_heads, list_blocks, rows_at
 
 
 @dataclass(frozen=True)
@@ -281,6 +281,6 @@ class Excluded:
         rows = np.flatnonzero(~out)
         start = np.searchsorted(rows, start)
         lists = np.flatnonzero(np.diff(start))
-        row = rows + block.row.start if isinstance(block.row, slice) else block.row.take(rows)
+        row = rows_at(block.row, rows)
         start = np.append(start[lists], len(rows))
         return Block(block.code[lists], start, row, [values.take(rows) for values in block.columns])

@@ -21,7 +21,7 @@ from ..inputs.frames import float_column
 from ..inputs.options import Options
 from ..inputs.sorting import distinct, offsets, rank_within, spans, stable_order
 from ..inputs.true_and_pred import ReadRows
-from .list_keys import Block, Blocks, list_blocks
+from .list_keys import Block, Blocks, list_blocks, rows_at
 from .pairing import Excluded, Pairs, pair_within
 
 
@@ -44,7 +44,7 @@ class Ranked:
 
     def rows(self, places: ndarray) -> ndarray:
         """Return the rows of the table at some places."""
-        return places + self.row.start if isinstance(self.row, slice) else self.row[places]
+        return rows_at(self.row, places)
 
     def all_rows(self) -> ndarray:
         """Row of the table at each place."""
@@ -111,7 +111,7 @@ def _rank_block(block: Block, descending: bool) -> Ranked:
     if moved is not None:
         places, key = moved
         item = item.take(places)
-        row = places + row.start if isinstance(row, slice) else row.take(places)
+        row = rows_at(row, places)
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
         same |= np.isnan(key[1:]) & np.isnan(key[:-1])
@@ -171,7 +171,7 @@ def rank_true(
     first, repeat = np.concatenate(places, axis=1)
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
-        refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
+        refuse_duplicates(table, lists.rows(repeat), len(repeat), options)
         if (name := options.propensity_col) is not None:
             one, other = (propensities(table, lists.rows(at), name) for at in (first, repeat))
             differ = np.flatnonzero(one != other)
@@ -205,7 +205,7 @@ def refuse_duplicates(table: ReadRows, rows: ndarray, n: int, options: Options) 
     if options.duplicates != "raise" or not n:
         return
     columns = (*table.by, *table.keys, table.item)
-    shown = list(zip(*(ids.show(rows) for ids in columns), strict=True))
+    shown = list(zip(*(ids.show(rows[:5]) for ids in columns), strict=True))
     raise DuplicateError(
         f"{table.role} has {n:,} repeated (list, item) rows of {len(table):,}: "
         f"{', '.join(map(repr, shown))}; "
@@ -357,7 +357,7 @@ def base_lists(
     refuse_ties(table, tied, len(tied), options)
     repeat = repeats(lists, items.n).repeat
     if len(repeat):
-        refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
+        refuse_duplicates(table, lists.rows(repeat), len(repeat), options)
         lists = lists.without(repeat)
     of_key = np.full(n_keys, -1, np.int64)
     of_key[lists.code] = np.arange(len(lists.code))

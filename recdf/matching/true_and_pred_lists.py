@@ -186,7 +186,7 @@ class PredLists:
             self.counts.update(part.counts)
             self.doubtful.update(part.doubtful)
         refuse_ties(table, tied, self.counts.pop("tied", 0), options)
-        refuse_duplicates(table, repeated[:5], self.counts["pred_duplicates"], options)
+        refuse_duplicates(table, repeated, self.counts["pred_duplicates"], options)
         self.some_tie = any(part.lists.level is not None for part in parts)
         self._parts = [part.lists for part in parts]
 

@@ -37,7 +37,7 @@ from ..errors import DataError, EngineError
 from ..evaluation.evaluate import checked
 from ..evaluation.part import Failure, ListRows, Part, PartResult, measure, result_bytes
 from ..evaluation.summary_rows import label_array
-from ..inputs.codes import GOLDEN, LOW_BYTES
+from ..inputs.codes import GOLDEN, LOW_BYTES, edges_and_bytes
 from ..inputs.frames import without_dictionary
 from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
@@ -300,8 +300,7 @@ def _mix_words(hashed: ndarray, words: ndarray) -> None:
 
 def _hash_bytes(hashed: ndarray, column: Any) -> None:
     """Mix in strings, eight bytes of each at a time."""
-    _, offsets, data = column.buffers()
-    edges = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    edges, data = edges_and_bytes(column)
     length = np.diff(edges)
     _mix_words(hashed, length.view(np.uint64))
     if not len(length) or not length.any():
