@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..evaluation.value_moments import groups_of
 from ..inputs.codes import encode, encode_keys, known_ids
 from ..inputs.options import as_columns
-from ..inputs.sorting import distinct
+from ..inputs.sorting import distinct, last_places
 from ..inputs.true_and_pred import gains, read_relevance, relevance_source
 from ..logs.times import read_times
 from ..matching.lists import Matched
@@ -168,8 +168,7 @@ class UserItemPairs:
         order = np.lexsort((np.arange(items.n) if rank is None else rank, -popularity))
         order = order[there[order]]
         self.cold = ((n == 0) | (first > cutoff))[order]
-        place = np.zeros(items.n, np.int64)
-        place[order] = np.arange(len(order))
+        place = last_places(order, items.n)
         self.items = {role: place[one] for role, one in codes.items()}
         self.n_items, self.n_popular = len(order), (popularity > 0).sum()
         self.fair = distinct(self.of("train")[~leaked]) if "train" in frames else place[:0]

@@ -38,7 +38,7 @@ from .. import errors
 from ..errors import DataError, RecdfError
 from ..inputs.frames import column
 from ..inputs.ids import is_nested, label_codes, nullable, take_rows
-from ..inputs.sorting import distinct, run_of, spans
+from ..inputs.sorting import distinct, last_places, run_of, spans
 from ..inputs.true_and_pred import BrokenRows, Order, RowsRefused, added
 from ..matching.counts import ListCounts
 from ..matching.list_keys import KeyColumns
@@ -349,8 +349,7 @@ def carried_columns(
     length = matched.n_pred[known]
     rows = matched.rows(spans(matched.start[known], length))
     heads = np.cumsum(length) - length
-    place = np.full(len(matched), -1, np.int64)
-    place[known] = np.arange(len(known))
+    place = last_places(known, len(matched))
     found = {}
     for name, rule in rules.items():
         values = _as_pandas(column(pred, name, "pred").reset_index(drop=True))

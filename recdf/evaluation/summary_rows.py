@@ -25,7 +25,7 @@ from ..inputs.codes import encode
 from ..inputs.frames import column, without_dictionary
 from ..inputs.ids import read_ids
 from ..inputs.options import Options
-from ..inputs.sorting import run_of
+from ..inputs.sorting import last_places, run_of
 from ..inputs.true_and_pred import added
 from ..matching.counts import Counts, ListCounts, Over, Sum
 from ..matching.hits import Hits
@@ -333,8 +333,7 @@ def exposure_sums(
 
 def distinct_items(item: ndarray, n_items: int) -> tuple[ndarray, ndarray]:
     """Return the distinct item codes, and one place of each."""
-    place = np.full(n_items, -1, np.int64)
-    place[item] = np.arange(len(item))
+    place = last_places(item, n_items)
     codes = np.flatnonzero(place >= 0)
     return codes, place[codes]
 

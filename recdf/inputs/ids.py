@@ -23,6 +23,7 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_float_dt
 from pyarrow import ChunkedArray
 
 from ..errors import IdTypeError, examples
+from .sorting import ascends
 
 TEXTS = (pa.string(), pa.large_string())  # types of Arrow
 
@@ -107,7 +108,7 @@ def _take_chunks(array: ChunkedArray, rows: ndarray) -> ChunkedArray:
     if array.num_chunks == 1:
         return pa.chunked_array([array.chunk(0).take(pa.array(rows))])
     order = None
-    if not (rows[1:] >= rows[:-1]).all():
+    if not ascends(rows):
         order = np.argsort(rows, kind="stable")
         rows = rows[order]
     start = np.cumsum([0, *map(len, array.chunks)])

@@ -106,6 +106,13 @@ def distinct(numbers: ndarray) -> ndarray:
     return ascending.take(run_heads([ascending]))
 
 
+def last_places(codes: ndarray, n: int) -> ndarray:
+    """Return the place where each code below `n` stands last; -1 for a code that stands nowhere."""
+    place = np.full(n, -1, np.int64)
+    place[codes] = np.arange(len(codes))
+    return place
+
+
 def dense_codes(keys: Sequence[ndarray]) -> tuple[ndarray, int]:
     """Number the distinct rows of several keys from 0 in sorted order; return codes (int32) and how
     many there are.
@@ -331,11 +338,7 @@ def exact_sums(values: ndarray, group: ndarray | None = None, n_groups: int = 1)
     Infinite values and NaN are summed as they are.
     """
     group = None if n_groups == 1 else group
-    if (
-        group is not None
-        and n_groups * sizes().summed_terms < 8 * len(values)
-        and (group[1:] >= group[:-1]).all()
-    ):
+    if group is not None and n_groups * sizes().summed_terms < 8 * len(values) and ascends(group):
         edges = pairwise(np.searchsorted(group, np.arange(n_groups + 1)).tolist())
         return np.concatenate([exact_sums(values[a:z]) for a, z in edges])
     n_sums = n_groups if values.ndim == 1 else len(values)

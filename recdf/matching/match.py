@@ -23,7 +23,7 @@ from ..inputs.frames import column, read_frame, read_order
 from ..inputs.list_cells import refuse_joined
 from ..inputs.machine import keep_freed_memory
 from ..inputs.options import ByName, Options, as_columns
-from ..inputs.sorting import distinct, run_of, spans
+from ..inputs.sorting import distinct, last_places, run_of, spans
 from ..inputs.true_and_pred import (
     BrokenRows,
     RowsRefused,
@@ -206,9 +206,7 @@ class _Steps:
         lists = self._lists_of_population()
         list_by, key = np.divmod(lists, n_keys)
         labels = self._labels(key)
-        true_of_key = np.full(n_keys + 1, -1, np.int64)
-        true_of_key[true.code] = np.arange(len(true.code))
-        true_list = true_of_key.take(key)
+        true_list = last_places(true.code, n_keys).take(key)
         true_lists = TrueLists(
             true.start,
             self.gain,

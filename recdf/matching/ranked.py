@@ -19,7 +19,7 @@ from ..errors import DataError, DuplicateError, TieError
 from ..inputs.codes import CodeColumn, Coded, IdCodes
 from ..inputs.frames import float_column
 from ..inputs.options import Options
-from ..inputs.sorting import distinct, offsets, rank_within, spans, stable_order
+from ..inputs.sorting import distinct, last_places, offsets, rank_within, spans, stable_order
 from ..inputs.true_and_pred import ReadRows
 from .list_keys import Block, Blocks, list_blocks, rows_at
 from .pairing import Excluded, Pairs, pair_within
@@ -359,6 +359,4 @@ def base_lists(
     if len(repeat):
         refuse_duplicates(table, lists.rows(repeat), len(repeat), options)
         lists = lists.without(repeat)
-    of_key = np.full(n_keys, -1, np.int64)
-    of_key[lists.code] = np.arange(len(lists.code))
-    return BaseLists(lists.start, lists.item, of_key[key])
+    return BaseLists(lists.start, lists.item, last_places(lists.code, n_keys)[key])

@@ -28,7 +28,7 @@ from ..errors import (
 from ..inputs.codes import Codes, encode_keys, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import as_frame, column, float_column, read_values
 from ..inputs.options import Names, as_columns
-from ..inputs.sorting import distinct
+from ..inputs.sorting import ascends, distinct
 from ..judge.per_user_columns import by_columns
 from ..stats.numbers import Floats, Mask
 from .plan import MEANING, Interaction, Plan
@@ -224,7 +224,7 @@ class LogArrays:
         log = self.take(some)
         if log.unit is not None and log.position is not None:
             key = log.unit.codes.astype(np.int64) * log.position.n + log.position.codes
-            log = log.take(None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable"))
+            log = log.take(None if ascends(key) else np.argsort(key, kind="stable"))
         cluster, n_codes = log.cluster or log.unit or (None, 0)
         if closed and cluster is not None and n_codes > 2 * len(cluster) + 1024:
             present, cluster = np.unique(cluster, return_inverse=True)

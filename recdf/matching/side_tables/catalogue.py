@@ -27,7 +27,7 @@ from ...inputs.frames import column, read_numbers
 from ...inputs.ids import as_series, check_labels
 from ...inputs.list_cells import lists_in
 from ...inputs.machine import sizes
-from ...inputs.sorting import offsets, run_heads, run_of, spans
+from ...inputs.sorting import last_places, offsets, run_heads, run_of, spans
 from ..pairing import pair_within
 
 
@@ -92,9 +92,7 @@ def unique_rows(codes: ndarray, n_items: int, where: str) -> ndarray:
             f"{where} has {repeated:,} repeated ids; expected one row per item. An item of several "
             "categories has them in one cell: 'a|b', or a list"
         )
-    row_of = np.full(n_items, -1, np.int64)
-    row_of[codes] = np.arange(len(codes))
-    return row_of
+    return last_places(codes, n_items)
 
 
 @dataclass
