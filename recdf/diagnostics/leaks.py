@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..evaluation.value_moments import groups_of
 from ..inputs.codes import encode, encode_keys, known_ids
 from ..inputs.options import as_columns
-from ..inputs.sorting import distinct, last_places
+from ..inputs.sorting import distinct, last_places, marked
 from ..inputs.true_and_pred import gains, read_relevance, relevance_source
 from ..logs.times import read_times
 from ..matching.lists import Matched
@@ -162,8 +162,7 @@ class UserItemPairs:
         dated = "log" if "log" in frames else "train"
         if dated in times:
             np.fmin.at(first, codes[dated], times[dated])
-        there = np.zeros(items.n, bool)
-        there[np.concatenate(items.codes)] = True
+        there = marked(np.concatenate(items.codes), items.n)
         rank = items.rank()
         order = np.lexsort((np.arange(items.n) if rank is None else rank, -popularity))
         order = order[there[order]]

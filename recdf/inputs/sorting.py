@@ -106,6 +106,13 @@ def distinct(numbers: ndarray) -> ndarray:
     return ascending.take(run_heads([ascending]))
 
 
+def marked(codes: ndarray, n: int) -> ndarray:
+    """Tell of each number below `n` whether it is one of the codes."""
+    there = np.zeros(n, bool)
+    there[codes] = True
+    return there
+
+
 def last_places(codes: ndarray, n: int) -> ndarray:
     """Return the place where each code below `n` stands last; -1 for a code that stands nowhere."""
     place = np.full(n, -1, np.int64)
