@@ -23,7 +23,7 @@ from ..inputs.constraints import check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import id_frame, read_frame
 from ..inputs.options import CallArguments
-from ..inputs.sorting import marked
+from ..inputs.sorting import flags_at
 from ..matching.overlap import Overlap
 from ..metrics.compute import per_user_frame
 from ..metrics.strings import Metrics
@@ -127,7 +127,7 @@ def _measured(
                 rest = labels.reindex(columns=list(values))
             return {name: rest[name].to_numpy(float) for name in values}
         else:
-            hurt = marked(pairs.users[role][where], pairs.n_users)
+            hurt = flags_at(pairs.users[role][where], pairs.n_users)
             stay = ~hurt[pairs.users["lists"]]
             found = values
         return {name: np.where(stay, one, np.nan) for name, one in found.items()}

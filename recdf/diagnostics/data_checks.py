@@ -24,7 +24,7 @@ from ..inputs.door import takes_options
 from ..inputs.frames import column, id_frame, read_frame, read_numbers
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.options import CallArguments, Options, as_columns
-from ..inputs.sorting import distinct, marked
+from ..inputs.sorting import distinct, flags_at
 from ..inputs.true_and_pred import by_in_true, hints_of, order_source, relevance_source
 from ..judge.per_user_columns import require
 from ..matching.hits import ratio
@@ -341,7 +341,7 @@ def list_of_places(matched: Matched) -> Integers:
 def _lists_where(matched: Matched, step: Mask) -> Mask:
     """Return the lists in which a step from one place to the next is flagged."""
     of_place = list_of_places(matched)
-    return marked(of_place[1:][step & (of_place[1:] == of_place[:-1])], len(matched))
+    return flags_at(of_place[1:][step & (of_place[1:] == of_place[:-1])], len(matched))
 
 
 def _tied(matched: Matched) -> Mask:

@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..evaluation.value_moments import groups_of
 from ..inputs.codes import encode, encode_keys, known_ids
 from ..inputs.options import as_columns
-from ..inputs.sorting import distinct, last_places, marked
+from ..inputs.sorting import distinct, flags_at, last_places
 from ..inputs.true_and_pred import gains, read_relevance, relevance_source
 from ..logs.times import read_times
 from ..matching.lists import Matched
@@ -162,7 +162,7 @@ class UserItemPairs:
         dated = "log" if "log" in frames else "train"
         if dated in times:
             np.fmin.at(first, codes[dated], times[dated])
-        there = marked(np.concatenate(items.codes), items.n)
+        there = flags_at(np.concatenate(items.codes), items.n)
         rank = items.rank()
         order = np.lexsort((np.arange(items.n) if rank is None else rank, -popularity))
         order = order[there[order]]

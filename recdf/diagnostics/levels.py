@@ -19,7 +19,7 @@ from ..inputs.constraints import NATURAL, POSITIVE, check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import read_frame
 from ..inputs.options import CallArguments
-from ..inputs.sorting import dense_codes, marked, place_in_run, run_of, spans
+from ..inputs.sorting import dense_codes, flags_at, place_in_run, run_of, spans
 from ..matching.hits import HitArrays, Hits, ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call
@@ -323,7 +323,7 @@ def _drawn_ranks(rng: np.random.Generator, of: Integers, n: Integers) -> Integer
     while len(left):
         again = left[pd.Series(of[left] * (n.max() + 1) + rank[left]).duplicated()]
         rank[again] = rng.integers(1, n[of[again]] + 1)
-        mixed = marked(of[again], len(n))
+        mixed = flags_at(of[again], len(n))
         left = left[mixed[of[left]]]
     return rank
 

@@ -25,7 +25,7 @@ from ..inputs.codes import encode
 from ..inputs.frames import column, without_dictionary
 from ..inputs.ids import read_ids
 from ..inputs.options import Options
-from ..inputs.sorting import last_places, marked, run_of
+from ..inputs.sorting import flags_at, last_places, run_of
 from ..inputs.true_and_pred import added
 from ..matching.counts import Counts, ListCounts, Over, Sum
 from ..matching.hits import Hits
@@ -102,7 +102,7 @@ def item_groups(
     labels = matched.sides.items.labels(item_by)
     moments = []
     for group in range(len(labels.names) if accuracy else 0):
-        inside = marked(run_of(labels.length)[labels.code == group], matched.n_items)
+        inside = flags_at(run_of(labels.length)[labels.code == group], matched.n_items)
         undefined = []
         values = []
         with within(matched, inside[matched.true_lists.item]) as part:

@@ -106,8 +106,8 @@ def distinct(numbers: ndarray) -> ndarray:
     return ascending.take(run_heads([ascending]))
 
 
-def marked(codes: ndarray, n: int) -> ndarray:
-    """Tell of each number below `n` whether it is one of the codes."""
+def flags_at(codes: ndarray, n: int) -> ndarray:
+    """Return a flag for each number below `n`: whether it is one of the codes."""
     there = np.zeros(n, bool)
     there[codes] = True
     return there

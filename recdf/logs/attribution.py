@@ -13,7 +13,7 @@ from ..inputs.sorting import (
     ascends,
     dense_codes,
     distinct,
-    marked,
+    flags_at,
     place_in_run,
     run_heads,
     spans,
@@ -158,7 +158,7 @@ def rows_of_pairs(log: TimedPairs, pairs: Integers, n_items: int) -> Integers:
         return np.empty(0, np.int64)
     bits = min(max((16 * len(pairs)).bit_length(), 16), 26)
     shift = np.uint64(64 - bits)
-    maybe = marked((pairs.view(np.uint64) * GOLDEN) >> shift, 2**bits)
+    maybe = flags_at((pairs.view(np.uint64) * GOLDEN) >> shift, 2**bits)
     found = []
     for start in range(0, len(log.time), sizes().sorted_rows):
         block = log.pairs(slice(start, start + sizes().sorted_rows), n_items)

@@ -23,7 +23,7 @@ from ..inputs.frames import column, read_frame, read_order
 from ..inputs.list_cells import refuse_joined
 from ..inputs.machine import keep_freed_memory
 from ..inputs.options import ByName, Options, as_columns
-from ..inputs.sorting import distinct, last_places, marked, run_of, spans
+from ..inputs.sorting import distinct, flags_at, last_places, run_of, spans
 from ..inputs.true_and_pred import (
     BrokenRows,
     RowsRefused,
@@ -189,7 +189,7 @@ class _Steps:
         # Lists of `pred` outside the population are left out before they are ranked.
         inside = None
         if "pred" not in options.population.frames and len(self.population) < n_keys:
-            inside = marked(self.population, n_keys)
+            inside = flags_at(self.population, n_keys)
         codes = ListCodes(self.pred_key, self.by, self.n_by, n_keys, inside)
         self.pred_lists = PredLists(
             self.pred,
@@ -352,7 +352,7 @@ class _Steps:
         shares_item = shares_user
         if not by_shares_item.all():
             of_true, of_pred = (coded.all() for coded in self.items.columns[:2])
-            in_true = marked(of_true, self.items.n)
+            in_true = flags_at(of_true, self.items.n)
             if shares_user:
                 silent = np.flatnonzero(~by_shares_item[of_list])
                 length = np.diff(pred.start)[silent]

@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from ..errors import OptionError
 from ..inputs.constraints import Natural
-from ..inputs.sorting import marked, run_of, spans
+from ..inputs.sorting import flags_at, run_of, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .diversity import nearest, total_to_past
@@ -122,12 +122,12 @@ def serendipity(
     # The margin keeps rounding from making 0.7 smaller than 0.7.
     found = (largest < threshold - 1e-12) & ~lists.seen
     if relevant:
-        hit = marked(matched.hits.place, len(matched.item))
+        hit = flags_at(matched.hits.place, len(matched.item))
         found &= hit
     if lists.sides.has("popular"):
         found &= ~lists.sides.popular[matched.item]
     if top is not None:
-        known = marked(lists.sides.log.by_popularity()[:top], matched.n_items)
+        known = flags_at(lists.sides.log.by_popularity()[:top], matched.n_items)
         found &= ~known[matched.item]
     return ratio(lists.sum_shown(found * 1.0), lists.sum_shown(~np.isnan(largest) * 1.0))
 

@@ -26,7 +26,7 @@ from ..inputs.sorting import (
     distinct,
     equal_runs,
     exact_sums,
-    marked,
+    flags_at,
     offsets,
     rank_within,
     run_heads,
@@ -218,7 +218,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     start = offsets(np.diff(true.start)[key])
     shift = start[:-1] - true.start[key]  # from a row of `true` to its row in a pair
     rows = spans(true.start[key], np.diff(start))
-    has = marked(own + shift[np.searchsorted(pairs, code)], len(rows))
+    has = flags_at(own + shift[np.searchsorted(pairs, code)], len(rows))
     gain = np.where(has, true.gain[rows], np.minimum(true.gain[rows], 0.0))
     ranked = rank_within(gain, start, descending=True)
     order, gain = (np.arange(len(rows)), gain) if ranked is None else ranked

@@ -27,7 +27,7 @@ from ...inputs.frames import column, read_numbers
 from ...inputs.ids import as_series, check_labels
 from ...inputs.list_cells import lists_in
 from ...inputs.machine import sizes
-from ...inputs.sorting import last_places, marked, offsets, run_heads, run_of, spans
+from ...inputs.sorting import flags_at, last_places, offsets, run_heads, run_of, spans
 from ..pairing import pair_within
 
 
@@ -112,7 +112,7 @@ class Catalogue:
     @cached_property
     def inside(self) -> ndarray:
         """Whether the catalogue has each item code."""
-        return marked(self.code, self.n_items)
+        return flags_at(self.code, self.n_items)
 
     @cached_property
     def row_of(self) -> ndarray:
@@ -412,14 +412,14 @@ class LogCodes:
             count = self.count("events")
             return np.logical_and(count > 0, count <= size)
         order = self.by_popularity(least_first=True)
-        return marked(order[: max(int(size * len(order) + 1e-9), 1)], self.n_items)
+        return flags_at(order[: max(int(size * len(order) + 1e-9), 1)], self.n_items)
 
     def head(self, share: float) -> ndarray:
         """Tell for each item code whether it is one of the most popular items that hold this share
         of interactions."""
         order = self.by_popularity()
         short = np.cumsum(self.count("events")[order]) < share * len(self.item) * (1 - 1e-12)
-        return marked(order[: np.count_nonzero(short) + 1], self.n_items)
+        return flags_at(order[: np.count_nonzero(short) + 1], self.n_items)
 
     def cooccurrence(self, one: ndarray, two: ndarray) -> ndarray:
         """Return, for pairs of item codes, users with both / √(users with the one · users with the

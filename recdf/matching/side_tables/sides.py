@@ -32,7 +32,7 @@ from ...inputs.codes import IdCodes, encode_keys, known_ids
 from ...inputs.frames import as_frame, column, id_frame, read_frame
 from ...inputs.ids import IdColumn, check_labels, read_ids
 from ...inputs.options import ByName, Options, as_columns
-from ...inputs.sorting import marked
+from ...inputs.sorting import flags_at
 from ...inputs.true_and_pred import ReadRows, order_source, read_pred, read_rows
 from ..list_keys import KeyColumns
 from ..overlap import samples_of
@@ -290,7 +290,7 @@ class Sides:
                 of_lists = error
             else:
                 lists, rows = (codes.all() for codes in coded)
-                there = marked(rows, n)
+                there = flags_at(rows, n)
                 return rows, np.where(there[lists], lists, -1)
         return encode_keys([table.keys])[0][0].all(), of_lists
 
@@ -337,7 +337,7 @@ def features_codes(sides: Sides, name: str) -> FeatureTable:
 
 def marked_codes(sides: Sides, name: str) -> ndarray:
     """Return whether each item code is one of the items of a table."""
-    return marked(sides.needed(name), sides.n_items)
+    return flags_at(sides.needed(name), sides.n_items)
 
 
 def aspects_codes(sides: Sides, table: str) -> Callable[..., Aspects]:
