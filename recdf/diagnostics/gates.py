@@ -415,7 +415,7 @@ def _gate_row(
     if settings.uneven and change.n:
         row["unseen_weight"] = _unseen_weight(segment, value, most, settings)
         if math.isnan(row["unseen_weight"]):
-            row["holds_for"] = users_up_to(most, bool(settings.weight))
+            row["holds_for"] = users_up_to(most, "a weight" * bool(settings.weight))
     few = change.n < settings.min_lists
     no_share = budget.relative and not mean_baseline > 0
     reasons = {

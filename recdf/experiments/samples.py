@@ -5,7 +5,7 @@ summed per cluster and what is adjusted for."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -423,21 +423,23 @@ def make_units(
     )
 
 
-def differ(some: Floats, of: Floats, stratified: bool) -> bool:
+def differ(some: Floats, of: Floats, stratified: bool, groups: Sized) -> bool:
     """Whether shares of the rows of both arms (2, strata) differ beyond chance, within strata if
-    there are any."""
+    there are any. All `groups` that are tested share the level."""
+    level = UNEQUAL / len(groups)
     if not stratified:
-        return bool(equal_shares_test(some[:, 0], of[:, 0])[1] < UNEQUAL)
+        return bool(equal_shares_test(some[:, 0], of[:, 0])[1] < level)
     known = of.min(axis=0) >= 2
     splits = [Split.of_flags(*one) for one in zip(some.T[known], of.T[known], strict=True)]
-    return splits_p(splits, map(Split.by_ranks, splits)) < UNEQUAL
+    return bool(splits_p(splits, map(Split.by_ranks, splits)) < level)
 
 
 def unequal(flags: Mask, both: ArmRows, data: ExperimentRows) -> bool:
     """Whether the shares of flagged rows differ between two arms beyond chance."""
     if not flags.any():
         return False
-    return differ(data.counts(both.where(flags)), data.counts(both), data.strata is not None)
+    stratified = data.strata is not None
+    return differ(data.counts(both.where(flags)), data.counts(both), stratified, data.groups)
 
 
 def why_left_out(covariate: Sample, both: ArmRows, data: ExperimentRows) -> str:

@@ -39,7 +39,7 @@ _OF_VARIANTS = (
     "variance_reduction n_covariate_missing n_typical_control n_typical_treatment "
     "mean_denominator_control mean_denominator_treatment p_denominator diff_without_top "
     "design_effect metric_low metric_high turned_by turned_to unseen srm_p seen_loss balance_p "
-    "covariate_could_hide unbalanced detail holds_for better"
+    "covariate_could_hide unbalanced detail unless holds_for better"
 )
 VARIANT_RESULT_COLUMNS = [*_OF_VARIANTS.split(), *VERDICT_COLUMNS]
 NUMBERS_OF_BOTH = ["n_both", "mean_baseline_both", "mean_model_both", "diff_both", "se_both"]
@@ -279,13 +279,17 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame(
-    ...     {"user_id": range(40), "variant": ["A", "B"] * 20, "ctr": [1, 2, 3, 4, 2, 5, 3, 4] * 5}
+    ...     {
+    ...         "user_id": range(200),
+    ...         "variant": ["A", "B"] * 100,
+    ...         "hit": [0, 1, 0, 1, 1, 1, 0, 0] * 25,
+    ...     }
     ... )
-    >>> compared = rd.compare_variants(users, "ctr", control="A", expected={"A": 1, "B": 1})
+    >>> compared = rd.compare_variants(users, "hit", control="A", expected={"A": 1, "B": 1})
     >>> table = rd.experiments.report_table(compared)
     >>> table.frame[["metric", "comparison", "effect (95% CI)", "p", "verdict"]]
       metric comparison       effect (95% CI)       p verdict
-    0    ctr    B vs. A  +1.50 [+0.86, +2.14]  <0.001  better
+    0    hit    B vs. A  +0.50 [+0.38, +0.62]  <0.001  better
     """
     if not isinstance(comparison, pd.DataFrame):
         raise TypeError(f"comparison is {kind_of(comparison)}; expected the table of a comparison")

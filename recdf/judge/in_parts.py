@@ -37,12 +37,14 @@ _EQUAL_ARMS = 0.02
 
 
 class SummedPart(NamedTuple):
-    """The key of each cell, its sums and rows with the value 0, third moments, the farthest units
-    by metric, and of each batch the first and the last id, and whether they ascend."""
+    """The key of each cell, its sums and, by denominator, rows with the value 0 and the largest
+    value, third moments, the farthest units by metric, and of each batch the first and the last id,
+    and whether they ascend."""
 
     keys: list[CellKey]
     sums: Any
     empty: Floats
+    most: Floats
     cubes: list[Floats]
     far: list[Far]
     ids: list[tuple[int, int, bool]]
@@ -152,7 +154,7 @@ class Summing:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
         sums = np.zeros((2, 0, size, size), np.int64)
-        empty = np.zeros((0, len(self.columns)))
+        empty = most = np.zeros((0, len(self.columns)))
         cells: dict[CellKey, int] = {}
         far = [*map(Far.none, self.forms)]
         ids = []
@@ -164,10 +166,12 @@ class Summing:
             n = len(cells)
             sums = with_room(sums, 1, n)
             sums += products_of(columns, cell, n, self.grid)
-            empty = with_room(empty, 0, n)
+            empty, most = (with_room(one, 0, n) for one in (empty, most))
             for i in {
                 one.columns[den] for one in self.forms if (den := one.metric.den) is not None
             }:
+                np.maximum.at(largest := np.zeros(n), cell, columns[i])
+                most[:, i] = np.maximum(most[:, i], largest)
                 if self.span[0][i] <= 0:
                     zeros = np.flatnonzero(columns[i] == 0)
                     empty[:, i] += np.bincount(cell.take(zeros), minlength=n)
@@ -182,11 +186,11 @@ class Summing:
                     raise RowsNeeded
                 ids.append(_ascends(batch.column(self.user)))
         if not cells:
-            return SummedPart([], None, empty, cubes, far, ids)
+            return SummedPart([], None, empty, most, cubes, far, ids)
         for one, form in zip(far, self.forms, strict=True):
             one.cut(*form.at(list(cells)))
         whole = in_steps(sums, self.grid.slices)
-        return SummedPart(list(cells), whole, empty, cubes, far, ids)
+        return SummedPart(list(cells), whole, empty, most, cubes, far, ids)
 
     def read(self, batch: pa.RecordBatch, cells: dict[CellKey, int]) -> tuple[list[Floats], Codes]:
         """The columns and the cell of each row."""
@@ -364,6 +368,7 @@ class SummedUsers:
     keys: list[CellKey]
     record: Aggregates
     empty: Floats
+    most: Floats
     tails: Mapping[tuple[Any, ...], Tails]
     past: list[int]
     past_cubes: Cubes | None
@@ -399,7 +404,7 @@ class SummedUsers:
         n_cells = len(place) + 1
         n_columns = len(summing.columns)
         sums = np.zeros((n_cells, 1 + n_columns, 1 + n_columns), object)
-        empty = np.zeros((n_cells, n_columns))
+        empty, most = np.zeros((2, n_cells, n_columns))
         every_far = [*map(Far.none, summing.forms)]
         cubes = [
             Cubes(middle, np.zeros((n_cells, *(1 + len(at),) * 3))) for at, middle in summing.cubed
@@ -410,6 +415,7 @@ class SummedUsers:
             at = np.array([place[key] for key in part.keys])
             sums[at] += part.sums
             empty[at] += part.empty
+            most[at] = np.maximum(most[at], part.most)
             for total, mine in zip(cubes, part.cubes, strict=True):
                 total.sums[at] += mine
             for far, own in zip(every_far, part.far, strict=True):
@@ -431,6 +437,7 @@ class SummedUsers:
             [*place],
             Aggregates(summing.grid, sums, *summing.span),
             empty,
+            most,
             dict(zip(names, tails, strict=True)),
             past,
             past_cubes,
@@ -492,9 +499,10 @@ class SummedUsers:
         of = far.cell[mine]
         arm, stratum = np.divmod(place[of], n_strata)
         den = form.metric.den
-        empty = np.zeros(2)
+        empty, heaviest = np.zeros(2), 0.0
         if den is not None:
             empty = self.empty[arms, form.columns[den]].sum(axis=(1, 2))
+            heaviest = float(self.most[arms, form.columns[den]].max())
         bound = np.minimum(far.bound[cells], far.largest_left_out)
         first = [self.keys[i] for i in cells.max(axis=1)]
         of_first = [form.of_cells[key] for key in first if key in form.of_cells]  # all, or none
@@ -518,5 +526,7 @@ class SummedUsers:
             n_strata=n_strata,
             counted=(control, treatment),
             known=record,
-            far=FarRows(far.count[mine], bound.max(axis=1), forms, form_constants, empty, cubes),
+            far=FarRows(
+                far.count[mine], bound.max(axis=1), forms, form_constants, empty, heaviest, cubes
+            ),
         )

@@ -146,6 +146,10 @@ def own_variant(
     return result
 
 
+# The column of joined users that says how many of their variant were left out for each who stayed,
+# since they were in another variant, too. Its sum is their number, in any part of the rows.
+LEFT_OUT = "n_multi_variant"
+
 # A column of fewer values names no units.
 _LEAST_UNITS = 20
 # Units that were assigned whole: the least share of known ids, the largest of ids in two arms, and
@@ -224,6 +228,18 @@ class ExperimentRows:
         """Rows of each variant in each group."""
         n = len(self.variants)
         return split(self.group * n + self.variant, len(self.groups) * n)
+
+    @cached_property
+    def left_out(self) -> Floats:
+        """How many users of each group and variant are in no row, since they were in several
+        variants (groups, variants)."""
+        shape = len(self.groups), len(self.variants)
+        if LEFT_OUT not in self.data:
+            return np.zeros(shape)
+        each = np.nan_to_num(metric_values(self.data, "data", LEFT_OUT))
+        cell = self.group * shape[1] + self.variant
+        found: Floats = np.bincount(cell, each, shape[0] * shape[1]).astype(np.float64)
+        return found.round().reshape(shape)
 
     def arm(self, group: int, variant: int) -> Codes:
         """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on

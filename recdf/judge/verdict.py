@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..stats.numbers import Mask
+from ..stats.numbers import Integers, Mask
 from ..tables.cells import amount, brief, form_of, number
 from .cautions.table import CAUTIONS, FIRING, RANK
 from .choices import AnyRow
@@ -124,20 +124,28 @@ def sentence(
         return f"{effect} ({given or code_names(one.code for one in added)})"
 
 
-def users_up_to(most: float, weighted: bool, clusters: bool = False) -> str:
-    """Name the users of whom a comparison can speak: heavier ones than the heaviest that was seen
-    could turn what it says."""
-    if clusters:
-        return f"clusters with a size of up to {brief(most)}"
-    of = f"a weight of up to {brief(most)}" if weighted else f"up to {amount(most, 'list')}"
-    return f"users with {of}"
+def users_up_to(most: float, of: str, units: str = "users") -> str:
+    """Name the units of which a comparison can speak: heavier ones than the heaviest that was seen
+    could turn what it says. They are heavy by `of`, such as a weight, or by their lists."""
+    return (
+        f"{units} with {of} of up to {brief(most)}"
+        if of
+        else f"{units} with up to {amount(most, 'list')}"
+    )
+
+
+def largest_of_uneven(sizes: Integers) -> float:
+    """Return the largest of some sizes; NaN where all are 0 or alike."""
+    most = sizes.max(initial=0)
+    return np.nan if np.isin(sizes, (0, most)).all() else float(most)
 
 
 def name_heaviest(table: pd.DataFrame, weighted: bool) -> None:
     """Add `holds_for` to a table: the users up to the weight `heaviest`, or nothing where it is
     null."""
     table["holds_for"] = [
-        "" if pd.isna(most) else users_up_to(most, weighted) for most in table["heaviest"]
+        "" if pd.isna(most) else users_up_to(most, "a weight" * weighted)
+        for most in table["heaviest"]
     ]
 
 

@@ -215,14 +215,16 @@ UNTIMED, UNCHECKED = " (covariate time not checked)", " (sample ratio not checke
 )
 def test_what_was_not_checked_stands_beside_every_verdict(options, words, tmp_path):
     table = rd.compare_variants(with_covariate(), "y", control="A", details=True, **options)
-    assert table["verdict"].tolist() == [f"better{words}"]
+    said = table["verdict"].iloc[0].removesuffix(words)
+    assert re.fullmatch("better, unless 3 in 1,000 users have −[0-9]+ or less", said)
+    unless = said.removeprefix("better")
     for given in (table, pd.read_csv(_csv(table, tmp_path))):
         lines, _ = card(tmp_path, experiment=given)
-        assert f"B is better than the control A on y{words}." in lines["Which"].replace(" (", " (")
+        assert f"B is better than the control A on y{unless}{words}." in lines["Which"]
         roles = E.role_verdicts(given, {"y": "success"})
-        assert roles["verdict"].tolist() == [f"better{words}"]
+        assert roles["verdict"].tolist() == [f"{said}{words}"]
         lines, badge = card(tmp_path, experiment={"": roles})
-        assert badge[1] == f"better{words}"
+        assert badge[1] == f"{said}{words}"
         guard = E.role_verdicts(given, {"y": ("guardrail", -1)})
         assert guard["verdict"].iloc[0].startswith("safe, unless 3 in 1,000 users have ")
         assert guard["verdict"].iloc[0].endswith(words)
@@ -231,9 +233,9 @@ def test_what_was_not_checked_stands_beside_every_verdict(options, words, tmp_pa
         decided = E.decide_experiment(given, roles={"y": "success"}).iloc[0]
         assert decided["decision"] == "ship"
         # The sample ratio is one of the whole experiment, and is said once.
-        said = decided["reasons"]
-        assert said.startswith(f"y: better{words.replace(UNCHECKED, '')} (+")
-        assert said.endswith("the sample ratio was not checked") == (UNCHECKED in words)
+        reasons = decided["reasons"]
+        assert reasons.startswith(f"y: {said}{words.replace(UNCHECKED, '')} (+")
+        assert reasons.endswith("the sample ratio was not checked") == (UNCHECKED in words)
 
 
 @pytest.mark.parametrize(
@@ -261,8 +263,8 @@ def test_the_headline_of_a_pair_that_is_turned_says_for_whom_it_holds(details, w
 @pytest.mark.parametrize(
     ("details", "words"),
     [
-        (True, ", for users with a weight of up to 3."),
-        (False, " (better, for users with a weight of up to 3)."),
+        (True, ", for users with a weight of up to 3, unless 3 in 1,000 users have −"),
+        (False, " (better, for users with a weight of up to 3, unless 3 in 1,000 users have −"),
     ],
 )
 def test_the_headline_says_for_whom_it_holds(details, words, tmp_path):
@@ -342,7 +344,7 @@ def test_a_decision_says_what_its_table_warns_of(role, tmp_path):
     roles = {"y": role, "load": "success" if role != "success" else ("guardrail", -1)}
     options = {"cluster": "house", "control": "A", "expected": EQUAL, "details": True}
     table = rd.compare_variants(data, ["y", "load"], **options)
-    assert table["remarks"].tolist() == ["few_clusters"] * 2
+    assert table["remarks"].tolist() == ["few_clusters; unbounded", "few_clusters"]
     judged = E.role_verdicts(table, roles)
     assert judged["note"].tolist() == ["few clusters"] * 2
     reasons = E.decide_experiment(table, roles=roles)["reasons"].iloc[0].split("; ")

@@ -75,9 +75,7 @@ def test_the_correction_takes_all_pairs_together():
     reject, p_adj = multipletests(p, method="holm")[:2]
     np.testing.assert_allclose(table["p_adj"], p_adj, rtol=1e-9)
     assert table["reject"].tolist() == reject.tolist()
-    assert table["verdict"].tolist() == [
-        "better" if one else "no difference shown" for one in reject
-    ]
+    assert table["effect"].tolist() == ["better" if one else "none" for one in reject]
     primary = rd.compare_variants(data, METRICS, control=None, primary="m", details=True)
     np.testing.assert_allclose(primary.loc[primary["metric"] == "m", "p_adj"], p_adj, rtol=1e-9)
 

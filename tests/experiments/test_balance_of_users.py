@@ -235,3 +235,58 @@ def test_strata_of_clusters_are_fixed_where_the_rows_of_a_cluster_share_them():
         columns = {"house": house, "region": region[house], "variant": variant, "spend": y}
         users = pd.DataFrame(columns)
         assert "strata" not in compare(users, strata="region", cluster="house")["remarks"]
+
+
+def of_cells(rows):
+    """Users by (segment, variant, visits, users, users without a value)."""
+    names = ("segment", "variant", "visits")
+    parts = [
+        pd.DataFrame(
+            {**dict(zip(names, labels, strict=True)), "null": np.arange(n) < n_null}, range(n)
+        )
+        for *labels, n, n_null in rows
+    ]
+    users = pd.concat(parts, ignore_index=True)
+    noise = np.random.default_rng(2).normal(size=len(users))
+    spend = (5.0 * users["visits"] + noise).mask(users.pop("null"))
+    return users.assign(user_id=range(len(users)), spend=spend)
+
+
+@pytest.mark.parametrize(
+    ("odd", "remark", "p"),
+    [
+        # 3,300 users, of whom B has 1,570 + 80: z = (1,730 − 1,570)/√3,300
+        ([("A", 0, 1730, 0), ("B", 0, 1570, 0)], "exposure_differs", 0.0053),
+        # 12 and 30 of 450 users without a value
+        ([("A", 0, 450, 12), ("B", 0, 450, 30)], "unequal_missing", 0.0045),
+        # 45 and 55 % of 450 users visit: z = 0.1/√(0.5/450)
+        (
+            [("A", 0, 248, 0), ("A", 1, 202, 0), ("B", 0, 202, 0), ("B", 1, 248, 0)],
+            "strata_differ_in_worth",
+            0.0022,
+        ),
+    ],
+)
+def test_segments_share_the_level_of_a_check(odd, remark, p):
+    """Of eight segments, one has p below .01 in eight of a hundred honest experiments."""
+    if remark == "exposure_differs":
+        z = (odd[0][2] - odd[1][2]) / np.sqrt(odd[0][2] + odd[1][2])
+        assert 2 * stats.norm.sf(z) == pytest.approx(p, abs=0.0002)
+    else:
+        table = [[n - n_null, n_null] for *_, n, n_null in odd]
+        if remark != "unequal_missing":
+            table = [[odd[0][2], odd[1][2]], [odd[2][2], odd[3][2]]]
+        chi2 = stats.chi2_contingency(table, correction=False)
+        assert chi2.pvalue == pytest.approx(p, abs=0.0005)
+    even = [
+        (f"even {i}", variant, visits, 225, 0)
+        for i in range(7)
+        for variant in "AB"
+        for visits in (0, 1)
+    ]
+    users = of_cells([*even, *(("odd", *one) for one in odd)])
+    options = {"control": "A", "expected": PLANNED, "by": "segment", "nan": "drop"}
+    options |= {"strata": "visits"} if remark == "strata_differ_in_worth" else {}
+    for frame, told in ((users, False), (users[users["segment"] == "odd"], True)):
+        found = rd.compare_variants(frame, "spend", **options, larger_is_better="spend")
+        assert found["remarks"].str.contains(remark).any() == told

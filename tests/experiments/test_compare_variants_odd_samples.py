@@ -84,7 +84,10 @@ def test_two_against_two_have_no_verdict():
     # Was "better".
     found = compare(arms([0.0, 1.0], [5.0, 6.0]))
     assert found["p_value"] < 0.05
-    assert (found["remarks"], found["verdict"]) == ("tiny; ratio_not_checked", "check: tiny arms")
+    assert (found["remarks"], found["verdict"]) == (
+        "tiny; unbounded; ratio_not_checked",
+        "check: tiny arms",
+    )
     enough = compare(arms(np.arange(20.0), np.arange(20.0) + 30))
     assert enough["verdict"].startswith("better")
     # A ratio has as many units as have something in the denominator.

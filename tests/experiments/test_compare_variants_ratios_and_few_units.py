@@ -112,7 +112,7 @@ def test_the_sample_shop_shows_as_much_in_both_arms():
     users = lists.join_experiment(shop.assignment, missing="zero")
     found = found_in(users, {"ctr": ("hits@20", "n_pred")})
     assert found["p_denominator"] > 0.5
-    assert found["verdict"] == "better"
+    assert found["effect"] == "better"
 
 
 # -- few units

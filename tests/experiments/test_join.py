@@ -110,6 +110,9 @@ def test_users_twice_and_in_two_variants():
         rd.join_experiment(METRICS, groups)
     joined = rd.join_experiment(METRICS, groups, multi_variant="drop")
     assert joined["user_id"].tolist() == [1, 2]
+    assert joined["n_multi_variant"].tolist() == [1.0, 1.0]
+    with pytest.raises(DataError, match="column 'n_multi_variant', which join_experiment writes"):
+        rd.join_experiment(METRICS.assign(n_multi_variant=0), groups)
     counts = joined.attrs["recdf_experiment"]
     assert (counts["n_multi_variant"], counts["n_repeated"], counts["n_unassigned"]) == (1, 2, 0)
 

@@ -161,6 +161,7 @@ VARIANTS = {
         {"cluster": "house", "expected": None},
     ),
     "ratio_not_checked": lambda: (users(), "y", {"expected": None}),
+    "unbounded": lambda: (users(y=lambda f: f["y"] + 2 * in_b(f)), "y", {}),
     "heavier_unseen": lambda: (
         users(y=lambda f: f["y"] + 2 * in_b(f), house=of_unequal_size),
         "y",
@@ -260,7 +261,7 @@ def over_time(code, fades=False):
     )
 
 
-FADES = ("skewed", "unseen_units", "zero_variance")
+FADES = ("skewed", "unseen_units", "zero_variance", "heavier_unseen", "unbounded")
 
 
 def trend(code):
@@ -524,9 +525,8 @@ PREPERIOD = (
     "covariate_after covariate_differs covariate_not_timed unequal_covariate_missing no_covariate"
 )
 WORTH = "strata_moved strata_differ_in_worth"
-MARGIN = {"guardrail_unbounded": "it is about the margin of a guardrail (role_verdicts)"}
+MARGIN = {"unbounded": "it is about the value of a user of an arm"}
 NOT_MODELS = {
-    **MARGIN,
     PAIRS: "two models have lists of the same users, and arms have other users",
     "unbalanced_teams": "teams share a list only where two rankings are mixed",
     GIVEN: "a report alone is given a comparison beside a result",
@@ -569,7 +569,7 @@ FUNCTIONS = {
         of_moments,
         "sample_ratio huge_values unequal_missing users_in_both surplus exposure_differs tiny "
         "too_few_users constant_arm zero_variance skewed unseen_units sequential_refused "
-        "ratio_not_checked " + SUMS,
+        "unbounded ratio_not_checked " + SUMS,
         {
             **NOT_MODELS,
             "shares_change": "moments have no dates",
@@ -590,7 +590,7 @@ FUNCTIONS = {
         {
             **NOT_MODELS,
             f"{WORTH} strata_differ": "quantiles take no strata",
-            "unseen_units": "a user more moves a quantile by a place",
+            "unseen_units unbounded": "a user more moves a quantile by a place",
             PREPERIOD: "quantiles take no covariates",
             f"{DENOMINATORS} denominator_differs": "quantiles are of columns, and not of ratios",
             "skewed sequential_refused few_units": "order statistics have no tails",
@@ -613,13 +613,13 @@ FUNCTIONS = {
         without(
             " ".join(V),
             PREPERIOD,
-            "mostly_zero_denominator sequential_refused few_clusters heavier_unseen",
+            "mostly_zero_denominator sequential_refused few_clusters",
         )
         + " strata_differ",
         {
             **NOT_MODELS,
             PREPERIOD: "it takes no covariates",
-            "mostly_zero_denominator heavier_unseen": "it qualifies a period, whose row has it",
+            "mostly_zero_denominator": "it qualifies a period, whose row has it",
             "sequential_refused": "the trend is not sequential, and skewed withholds it",
             "few_clusters": "its units are clusters, and too few of them are tiny",
             STEPS: "means are compared, and no quantiles",
@@ -629,7 +629,6 @@ FUNCTIONS = {
     "segment_effects of variants": (
         variants_by_segment,
         without(" ".join(V), PREPERIOD, "strata_differ_in_worth exposure_differs few_clusters")
-        .replace("heavier_unseen", "")
         .replace("sequential_refused ", "")
         .replace("shared_clusters ", "")
         .replace("mostly_zero_denominator ", "")
@@ -637,7 +636,7 @@ FUNCTIONS = {
         {
             **NOT_MODELS,
             "strata_differ_in_worth exposure_differs few_clusters sequential_refused "
-            "shared_clusters mostly_zero_denominator heavier_unseen": REMARK,
+            "shared_clusters mostly_zero_denominator": REMARK,
             without(PREPERIOD, "covariate_after covariate_differs"): REMARK,
             STEPS: "means are compared, and no quantiles",
             f"{SUMS} strata_differ": "it is a remark of another function",
@@ -719,9 +718,9 @@ FUNCTIONS = {
     "proxy_metrics": (of_experiments, PAST, {without(" ".join(CAUTIONS), PAST): ONE_KIND}),
     "role_verdicts": (
         of_roles,
-        "guardrail_unbounded",
+        "unbounded",
         {
-            without(" ".join(CAUTIONS), "guardrail_unbounded unseen_units"): "of its table alone",
+            without(" ".join(CAUTIONS), "unbounded unseen_units"): "of its table alone",
             "unseen_units": "tests/experiments/test_decide_experiment.py has one in its note",
         },
     ),
@@ -773,7 +772,8 @@ def test_a_caution_is_met_and_said(name, code):
             start = words.partition("{")[0]
             assert row["verdict"].startswith(start)
         elif row["withheld"] == "" and adds:
-            assert adds.partition("{")[0] in row["verdict"]
+            said = row["verdict"]  # of a whole that has no numbers of its own, in brackets
+            assert adds.partition("{")[0] in said or f"({code.replace('_', ' ')})" in said
 
 
 NUMBERS = {

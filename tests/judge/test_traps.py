@@ -364,6 +364,65 @@ def test_moments_of_shards_know_the_users_of_both_arms():
     assert compare(none, "y", control="A")["withheld"].tolist() == [""]
 
 
+def in_both_arms(shard=0):
+    """10 and 6 users in both arms of two shards, which have as many users of A (90) and of B (10)
+    who are not. They are 10 % and 6 % of A's users, and 50 % and 38 % of B's."""
+    user = np.arange(100)
+    again = user[: (10, 6)[shard]] + 1000
+    users = np.concatenate([user, again, again])
+    variant = np.repeat(["A", "B", "A", "B"], [90, 10, len(again), len(again)])
+    assigned = pd.DataFrame({"user_id": users, "variant": variant})
+    y = np.random.default_rng(shard).normal(5, 1, len(user) + len(again))
+    values = pd.DataFrame({"user_id": np.append(user, again), "y": y})
+    joined = rd.join_experiment(values, assigned, multi_variant="drop")
+    return joined.assign(user_id=joined["user_id"] + 10_000 * shard)
+
+
+def without_attrs(frame):
+    return pd.DataFrame({name: frame[name].to_numpy() for name in frame})
+
+
+def test_users_of_both_arms_are_known_in_any_part_of_the_rows(tmp_path):
+    """They stand in a column of the rows, since shards that are joined and files lose `attrs`."""
+    first, second = in_both_arms(0), in_both_arms(1)
+    sums = first.groupby("variant")["n_multi_variant"].agg(["first", "sum"])
+    assert sums.to_numpy() == pytest.approx(np.array([[10 / 90, 10], [1.0, 10]]))
+    both = without_attrs(pd.concat([first, second], ignore_index=True))
+    both.to_parquet(tmp_path / "both.parquet", index=False)
+    of_moments = [rd.experiments.variant_moments(one, "y") for one in (first, second)]
+    options = {"control": "A", "larger_is_better": "y", "details": True}
+    daily = {"control": "A", "time_col": "day", "exposure_col": None, "details": True}
+    compare, quantiles = rd.compare_variants, rd.experiments.compare_quantiles
+    days = both.merge(pd.DataFrame({"day": pd.date_range("2026-11-01", periods=2)}), how="cross")
+    for found in (
+        compare(both, "y", **options),
+        compare(tmp_path / "both.parquet", "y", **options),
+        compare(both, "y", **options, cluster="user_id"),
+        compare(tmp_path / "both.parquet", "y", **options, cluster="user_id"),
+        quantiles(both, "y", quantiles=0.5, **options),
+        rd.experiments.compare_variants_from_moments(pd.concat(of_moments), **options),
+        rd.experiments.effect_over_time(days, "y", **daily),
+    ):
+        assert set(found["withheld"]) == {"users_in_both"}
+        assert found["unbalanced"].str.contains("16 users in both arms").all()
+
+
+def test_a_part_of_the_rows_has_its_part_of_the_users_of_both_arms():
+    """Half of the users had half of them. 10 of 90 and 10 of 10 stayed alike in A's ninth and all
+    of B, where they are 10 % of A's users still."""
+    rows = without_attrs(in_both_arms())
+    half = rows[rows.groupby("variant").cumcount() % 2 == 0]
+    fewer = rows[(rows["variant"] == "B") | (rows["user_id"] % 9 == 0)]
+    options = {"control": "A", "larger_is_better": "y", "details": True}
+    for part, said in ((half, "5 users in both"), (fewer, "10 users in both")):
+        found = rd.compare_variants(part, "y", **options)
+        assert found["withheld"].tolist() == ["users_in_both"]
+        assert said in found["unbalanced"].iloc[0]
+    segments = rows.assign(zone=np.where(rows.groupby("variant").cumcount() % 5 == 0, "x", "y"))
+    found = rd.compare_variants(segments, "y", by="zone", **options)
+    assert [one.split(" in ")[0] for one in found["unbalanced"]] == ["2 users", "8 users"]
+
+
 def with_past(shift, n=3000):
     """y and two values from before, of which the first was logged `shift` higher in B."""
     draw = np.random.default_rng(6)

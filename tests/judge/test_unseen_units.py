@@ -118,7 +118,7 @@ def test_a_trend_that_few_unseen_users_turn(strata):
     row = rd.experiments.effect_over_time(
         free, "spend", **options, strata=strata, larger_is_better="spend"
     ).iloc[-1]
-    assert row["trend_verdict"] == "grows"
+    assert row["trend_verdict"] == "grows (unbounded)"
 
 
 def days(**columns):
@@ -475,12 +475,91 @@ def test_a_comparison_of_variants_says_up_to_what_weight_it_holds(options, said,
         assert rd.compare_variants(users, **given).iloc[0]["verdict"] == said
 
 
-def test_a_ratio_of_sums_does_not_speak_of_weights():
+@pytest.mark.parametrize("options", [{}, {"by": "zone"}])
+def test_a_metric_of_variants_without_bounds_says_what_would_turn_it(options):
+    """n·diff/K below the control's mean c: K users of that value beside n of the mean m have it,
+    too. Of arms alike in spread, the treatment is named."""
+    y = np.tile([9.0, 10, 11, 10], 50)
+    both = {"variant": np.repeat(["A", "B"], 200), "y": np.r_[y, y + 1], "zone": "x"}
+    data = pd.DataFrame(both).assign(user_id=range(400))
+    given = {"control": "A", "expected": {"A": 1, "B": 1}, **options}
+    value = 10 - 200 * 1 / np.log(20)
+    assert f"{value:.1f}" == "-56.8"
+    for found in (
+        rd.compare_variants(data, "y", **given, details=True),
+        rd.experiments.compare_variants_from_moments(
+            rd.experiments.variant_moments(data, "y", **options), **given, details=True
+        ),
+    ):
+        assert found["verdict"].tolist() == ["better, unless 3 in 200 users have −56.8 or less"]
+        assert found["unless"].tolist() == ["3 in 200 users have −56.8 or less"]
+    less = rd.compare_variants(data, "y", **given, smaller_is_better="y")
+    assert less["verdict"].tolist() == ["worse, unless 3 in 200 users have −56.8 or less"]
+
+
+def test_the_only_bound_that_is_known_is_asked():
+    """Numbers of hits have the bound 0: each user of B with 0 moves its mean by 5/200, so that a
+    difference of .02 is turned by one, whatever the control's users may have."""
+    noise = 0.05 * np.tile([-1.0, 1, -1, 1], 50)
+    hits = np.r_[5 + noise, 5.02 + noise]
+    data = pd.DataFrame({"user_id": range(400), "variant": np.repeat(["A", "B"], 200)})
+    options = {"control": "A", "expected": {"A": 1, "B": 1}, "larger_is_better": "hits@10"}
+    row = rd.compare_variants(data.assign(**{"hits@10": hits}), "hits@10", **options).iloc[0]
+    assert row["p_value"] < 0.001
+    assert row["verdict"] == "check: 0.8 users who lose all would turn it"
+
+
+def test_a_difference_of_segments_is_as_sure_as_their_effects():
+    """Zone x gains .1 a list of users with 1 to 6 lists, and zone y nothing."""
+    of = {name: sessions_of([1, 2, 6] * 40, gain) for name, gain in (("x", 0.1), ("y", 0.0))}
+    of["y"]["b"]["ndcg@10"] += 0.05 * np.random.default_rng(3).normal(size=360)
+    lists = {
+        model: pd.concat(
+            [
+                one[model].assign(zone=zone, user_id=one[model]["user_id"] + 1000 * (zone == "y"))
+                for zone, one in of.items()
+            ]
+        )
+        for model in ("a", "b")
+    }
+    for name in ("ndcg@10", "spend"):
+        frames = {model: one.rename(columns={"ndcg@10": name}) for model, one in lists.items()}
+        table = rd.compare_models(
+            frames,
+            name,
+            baseline="a",
+            user_col=["user_id", "session"],
+            by="zone",
+            larger_is_better=name,
+            details=True,
+        )
+        found = rd.experiments.segment_effects(table)["verdict"].unique().tolist()
+        unless = "" if name == "ndcg@10" else ", unless 3 in 120 users differ by −"
+        assert len(found) == 1
+        assert found[0].startswith(f"differs between segments{unless}")
+        assert found[0].endswith(", for users with up to 6 lists") or unless
+
+
+def test_an_interval_says_up_to_how_many_lists_it_holds():
+    frame = pd.DataFrame({"user_id": [1, 1, 1, 2, 3], "n": [1.0, 1, 1, 5, 1], "m": range(5)})
+    found = rd.experiments.bootstrap_ci(frame, {"m": "m", "half": ("m", "n")}, n_resamples=50)
+    assert found["holds_for"].tolist() == ["users with up to 3 lists", ""]
+    even = rd.experiments.bootstrap_ci(frame.drop_duplicates("user_id"), "m", n_resamples=50)
+    assert even["holds_for"].tolist() == [""]
+
+
+def test_a_ratio_of_sums_says_up_to_what_denominator_it_holds(tmp_path):
     data = weighted_users().assign(clicks=lambda f: f["views"] * f["ndcg@10"])
-    found = rd.compare_variants(
-        data, {"ctr": ("clicks", "views")}, control="A", expected={"A": 1, "B": 1}
-    )
-    assert found["verdict"].tolist() == ["better"]
+    data["zone"] = np.where(data["views"] > 3, "heavy", "light")  # up to 6, and up to 3
+    data.to_parquet(tmp_path / "users.parquet")
+    given = {"control": "A", "expected": {"A": 1, "B": 1}, "by": "zone", "details": True}
+    for users in (data, tmp_path / "users.parquet"):
+        found = rd.compare_variants(users, {"ctr": ("clicks", "views")}, **given)
+        assert found["holds_for"].tolist() == [f"users with views of up to {n}" for n in (6, 3)]
+        assert found["verdict"].str.startswith("better, for users with views of up to ").all()
+    some = data.assign(views=2.0 * (data["user_id"] % 4 > 0))  # 0 or 2 are no unequal weights
+    found = rd.compare_variants(some, {"ctr": ("clicks", "views")}, control="A", details=True)
+    assert found["holds_for"].tolist() == [""]
 
 
 @pytest.mark.parametrize(

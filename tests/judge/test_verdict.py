@@ -24,13 +24,11 @@ NUMBERS = {
     **dict.fromkeys(["mean_control", "gap_low", "gap_high"], 9.99),
     "n_users": 100,
     "holds_for": "users with up to 14 lists",
+    "unless": "3 in 200 users have 16 or more",
     "turned_by": 1.4,
     "turned_to": "lose",
     "turning_value": -2.5,
     "unseen": 3.0,
-    "n_asked": 100,
-    "of": " of the control",
-    "beyond": "less",
     "detail": "the arms differ",
 }
 

@@ -84,6 +84,11 @@ class UsersInRows:
         return self.rows.variants
 
     @property
+    def left_out(self) -> Floats:
+        """Users of each group and variant who were in several."""
+        return self.rows.left_out
+
+    @property
     def n(self) -> Floats:
         """Units of each group and variant."""
         return self.counts[:-1]
@@ -355,11 +360,12 @@ def of_units(ready: Ready, test: str, skewness: float = 0.0) -> dict[str, Any]:
     n = np.array(units.n)
     zeros = units.n_empty
     numbers = {"zeros": max(zeros / n), "skewed_by": abs(skewness) / SKEWED_SAMPLES}
-    if units.metric.den is not None and ready.kind.ratio is None:
-        least, most = (float(one[1]) for one in units.whole.span)
-        if most > least * (1 + MEAN_ROUNDING):
-            numbers["holds_for"] = users_up_to(most, True, units.clustered)
     equal = np.array(units.n_effective)
+    if units.metric.den is not None and (equal < (1 - MEAN_ROUNDING) * (n - zeros)).any():
+        num, of = ready.kind.ratio or ("", "a weight")
+        named = "a size" if units.clustered else of * (of != f"{num}__n")
+        of_units = "clusters" if units.clustered else "users"
+        numbers["holds_for"] = users_up_to(units.heaviest, named, of_units)
     if units.clustered:
         return numbers | {"n_clusters": min(equal)}
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands

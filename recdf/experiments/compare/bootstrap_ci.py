@@ -13,7 +13,6 @@ from ...inputs.door import takes_options
 from ...judge.choices import Columns, NamedMetrics, Natural, Options, Row, Share
 from ...judge.per_user_columns import (
     by_columns,
-    distinct,
     frame_of,
     group_codes,
     key_codes,
@@ -23,6 +22,7 @@ from ...judge.per_user_columns import (
     split,
     warn_of_weights,
 )
+from ...judge.verdict import largest_of_uneven, name_heaviest
 from ...progress import Progress
 from ...stats.arms import HUGE, Sample, arm
 from ...stats.resampling import bootstrap_effect, by_row, replicate_estimates
@@ -79,7 +79,8 @@ def bootstrap_ci(
     DataFrame
         One row per (`by`, metric): `metric`, `value`, `se` (of the replicates), `ci_low`,
         `ci_high`, `n_units` (with a defined row), `n_undefined` (rows), `method` (that of the
-        interval), `n_resamples`, `seed`, `remarks`. Remarks: "zero_variance", "too_few_units"
+        interval), `n_resamples`, `seed`, `holds_for` (of a mean of users with unequal numbers of
+        lists: up to how many were seen), `remarks`. Remarks: "zero_variance", "too_few_units"
         (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
 
     Raises
@@ -128,7 +129,8 @@ def bootstrap_ci(
                 num, den, _ = metric.sample.each(itemgetter(members))
                 num, den = (np.where(known, x, 0.0) for x in (num, 1.0 if den is None else den))
                 sample, _ = sum_by(Sample(num, den), code[members])
-                n_units = len(distinct(code[members[known]]))
+                size = np.bincount(code[members[known]])
+                n_units = np.count_nonzero(size)
                 row = dict.fromkeys(INTERVAL_COLUMNS[1:5], np.nan)
                 remarks = "huge_values"
                 if np.abs(sample.num).max() < HUGE:
@@ -140,7 +142,9 @@ def bootstrap_ci(
                         remarks = "zero_denominator"
                 samples += [] if remarks else [sample]
                 counts = {"n_units": n_units, "n_undefined": (~known).sum()}
-                rows.append({"metric": metric.name, **row, **counts, "remarks": remarks})
+                most = np.nan if metric.sample.den is not None else largest_of_uneven(size)
+                told = {"remarks": remarks, "heaviest": most}
+                rows.append({"metric": metric.name, **row, **counts, **told})
             if samples:  # all metrics of a group have one set of replicates
                 replicates = replicate_estimates(samples, n_resamples, seed)
                 found = by_row(**bootstrap_effect(replicates, "two-sided", confidence))
@@ -150,6 +154,7 @@ def bootstrap_ci(
             shown.add()
     which = np.repeat(np.arange(len(groups)), len(columns))
     table = pd.DataFrame(rows).assign(method="percentile", n_resamples=n_resamples, seed=seed)
+    name_heaviest(table, weighted=False)
     result = pd.concat([groups.iloc[which].reset_index(drop=True), table], axis=1)
     return result[[*by_cols, *INTERVAL_COLUMNS]]
 
@@ -165,5 +170,6 @@ INTERVAL_COLUMNS = [
     "method",
     "n_resamples",
     "seed",
+    "holds_for",
     "remarks",
 ]

@@ -161,6 +161,7 @@ def _in_bands(column: pd.Series) -> pd.Series:
 
 
 _LABELS = ["metric", "control", "treatment", "baseline", "model"]
+_UNLESS = "no_bounds", "unbounded", "heavier_unseen"
 _KEPT = [
     *_LABELS[:3],
     "n_control",
@@ -289,7 +290,7 @@ def segment_effects(
     for code in ("gap", "ties"):  # errors of such quantiles do not tell how far they jump
         withheld[(withheld == "") & has(judged["remarks"], code)] = code
     doubted = withheld != ""
-    unchecked = has(judged["remarks"], "ratio_not_checked")
+    unchecked, *unless = (has(judged["remarks"], code) for code in ("ratio_not_checked", *_UNLESS))
     group = (
         table.groupby(pair, sort=False, dropna=False, observed=True)
         .ngroup()
@@ -315,8 +316,13 @@ def segment_effects(
         rests = doubts if differs and not p_without <= alpha else []
         why = [*unlike, *rests, ""][0]
         effect = "" if why else "differs" if differs else "none"
-        row = table.iloc[own[withheld[own] == why][0]].to_dict() if why else None
-        remarks = doubts + ["ratio_not_checked"] * bool(unchecked[own].any())
+        # What qualifies the effect of a segment qualifies the difference to the others.
+        told = np.array([one[own] & (effect == "differs") for one in unless])
+        row = own[np.argmax(withheld[own] == why if why else told.sum(axis=0))]
+        remarks = doubts + [
+            one for one, of in zip(_UNLESS, unless, strict=True) if told.any() and of[row]
+        ]
+        remarks += ["ratio_not_checked"] * bool(unchecked[own].any())
         numbers = {
             "shrunken": one.shrunken,
             "shrunken_low": one.shrunken - reach * one.shrunken_se,
@@ -332,7 +338,7 @@ def segment_effects(
             "effect": effect,
             "withheld": why,
             "remarks": "; ".join(remarks),
-            "verdict": sentence("segments", effect, why, remarks, row),
+            "verdict": sentence("segments", effect, why, remarks, table.iloc[row].to_dict()),
         }
         parts.append(pd.DataFrame(numbers, index=own))
     by_columns(comparison, "comparison", segments, list(numbers))

@@ -41,12 +41,12 @@ from ...judge.per_user_columns import (
     metric_specs,
     warn_of_weights,
 )
-from ...judge.users import ExperimentRows, read_experiment_rows
+from ...judge.users import LEFT_OUT, ExperimentRows, read_experiment_rows
 from ...stats.arms import both, linearise, moments_of
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import ThirdMoment, n_in_both
+from ..decide.balance import ThirdMoment
 from ..metric_bounds import MetricKind
 from ..samples import (
     MetricRows,
@@ -59,7 +59,13 @@ from ..samples import (
     which_tests,
 )
 from .arms_of_users import with_repeats
-from .moment_table import CELL_NUMBERS, MomentTable, label_columns, names_of_metrics, read_moments
+from .moment_table import (
+    CELL_NUMBERS,
+    MomentTable,
+    label_columns,
+    names_of_metrics,
+    read_moments,
+)
 from .summed_users import ArmsInCells, Specs
 from .two_sample import measured_means
 from .variants import compare_users, compare_variants
@@ -188,7 +194,7 @@ def variant_moments(
                     "independent; use rd.experiments.roll_up first, or rd.compare_variants with "
                     "⟦+cluster=⟧"
                 )
-    return _moments_of_rows(rows, columns, past, n_in_both(data)).frame()
+    return _moments_of_rows(rows, columns, past).frame()
 
 
 def _refuse_regression(specs: Specs, covariates: CovariateColumns) -> None:
@@ -200,7 +206,7 @@ def _refuse_regression(specs: Specs, covariates: CovariateColumns) -> None:
 
 
 def _moments_of_rows(
-    rows: ExperimentRows, metrics: list[MetricRows], past: CovariateColumns, left_out: int
+    rows: ExperimentRows, metrics: list[MetricRows], past: CovariateColumns
 ) -> MomentTable:
     """The moments of the columns of every metric in every group and variant, of users without those
     who were left out since they are in several."""
@@ -237,13 +243,14 @@ def _moments_of_rows(
     numbers = np.zeros((len(CELL_NUMBERS), *shape))
     covariances = np.full((*shape, len(names)), np.nan)
     for cell in range(shape[0]):
-        mine = rows.arm(*divmod(cell, n_variants))
+        at = divmod(cell, n_variants)
+        mine = rows.arm(*at)
         for i, name in enumerate(names):
             kept = of[name].kept(mine)
             n_null = of[name].n_null(mine)
             x = values[name][kept]
-            counts = n_null, np.count_nonzero(x == 0), len(mine) - len(kept) - n_null, left_out
-            numbers[:, cell, i] = (*moments_of(x), *counts)
+            counts = n_null, np.count_nonzero(x == 0), len(mine) - len(kept) - n_null
+            numbers[:, cell, i] = (*moments_of(x), *counts, rows.left_out[at])
             for j, other in enumerate(names[:i]):
                 if len(x) and any({name, other} <= one for one in together):
                     y = values[other][kept]
@@ -340,6 +347,10 @@ class MomentArms(ArmsInCells):
         # With segments, the same users may be in several.
         return np.vstack([users, users[0] if len(users) == 1 else users[0] * np.nan])
 
+    @property
+    def left_out(self) -> Floats:
+        return self.table.numbers[LEFT_OUT].max(axis=1).reshape(self.n.shape)
+
     def ready(self, metric: int, cells: Codes, settings: Settings) -> Ready:
         name, own = [*self.specs.items()][metric]
         columns, forms = self.forms(self.needed(name))
@@ -354,7 +365,9 @@ class MomentArms(ArmsInCells):
         if not np.isnan(n_null).any():
             dropped = both(int, dropped)
             whole = np.array([units.n, dropped]).sum(axis=0)[:, None]
-            remarks = ("unequal_missing",) * differ(np.array(n_null)[:, None], whole, False)
+            remarks = ("unequal_missing",) * differ(
+                np.array(n_null)[:, None], whole, False, self.groups
+            )
         return Ready(name, units, dropped, remarks, self.metric_kinds[metric])
 
     @cached_property
@@ -541,9 +554,7 @@ def compare_variants_from_moments(
     names = dict.fromkeys(one for pair in used for one in pair if one is not None)
     table = read_moments(moments, variant_col, by, [*names])
     sums = MomentArms.of(table, specs, past, health)
-    return compare_users(
-        sums, table.n_left_out, control, expected, health, settings, better, "moments"
-    )
+    return compare_users(sums, control, expected, health, settings, better, "moments")
 
 
 def _refuse_options(given: AnySpec) -> None:

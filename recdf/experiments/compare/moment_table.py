@@ -28,6 +28,7 @@ from ...judge.per_user_columns import (
     require,
     require_labels,
 )
+from ...judge.users import LEFT_OUT
 from ...stats.arms import HUGE, Moments, add_moments
 from ...stats.numbers import undefined_is_nan
 
@@ -37,9 +38,7 @@ MOMENT_COLUMNS = ["metric", "n", "n_null", "mean", "std", "skewness", "min", "ma
 # Ratios and covariates have these, too: users with the value 0, users of a ratio who have nothing
 # to count, and rows with the covariance of two metrics.
 PAIR_COLUMNS = ["n_zero", "n_empty", "other", "mean_other", "covariance"]
-# The numbers of a cell and metric: its moments, and users who are counted. Those who were left out
-# since they are in several variants are in no cell: all cells of a part have their number.
-LEFT_OUT = "n_multi_variant"
+# The numbers of a cell and metric: its moments, and users who are counted.
 COUNTS = ("n_null", "n_zero", "n_empty", LEFT_OUT)
 CELL_NUMBERS = ("n", "mean", "var", "skewness", "min", "max", *COUNTS)
 # Frames of other programs may lack these.
@@ -64,11 +63,6 @@ class MomentTable:
     def n_users(self) -> Floats:
         """Users of each cell, whether or not their metric is null."""
         return self.numbers["n"] + self.numbers["n_null"] + self.numbers["n_empty"]
-
-    @property
-    def n_left_out(self) -> int:
-        """Users of several variants who are in no cell. A part may lack some of the cells."""
-        return int(self.numbers[LEFT_OUT].max(initial=0))
 
     def record(self, metrics: Sequence[int], cells: Any) -> KnownMoments:
         """The moments of some metrics, of the same users, in some cells."""
@@ -97,8 +91,8 @@ class MomentTable:
             return labels.assign(**numbers)
 
         moments = labelled(np.nonzero(there), {name: of[name] for name in MOMENT_COLUMNS[1:]})
-        if self.n_left_out:
-            moments[LEFT_OUT] = self.n_left_out
+        if of[LEFT_OUT].any():
+            moments[LEFT_OUT] = of[LEFT_OUT].astype(np.int64)
         i, j = np.triu_indices(len(self.metrics), 1)
         cell, pair = np.nonzero(~np.isnan(self.covariances[:, i, j]) & there[:, i])
         if not len(cell):

@@ -162,7 +162,13 @@ class Trend:
         if of is not None:
             n = both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
         row: Row = dict.fromkeys([*SLOPE, "early", "late", "turned_by"], np.nan)
-        row |= {"n_counted": min(n), "turns": False, "skewed_by": 0.0, "turned_to": "lose or gain"}
+        row |= {
+            "n_counted": min(n),
+            "turns": False,
+            "skewed_by": 0.0,
+            "turned_to": "lose or gain",
+            "unbounded": False,
+        }
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row
         days = self.days
@@ -197,6 +203,7 @@ class Trend:
         row |= {name: float(getattr(slope, name)) for name in SLOPE}
         if moved > 0 and not self.shares:
             row["turned_by"] = abs(row["diff"]) / moved
+        row["unbounded"] = np.isnan(moved)
         if thirds.all():
             early, late = test(0, 0, 1 / thirds[0], 0)[0], test(0, 0, 0, 1 / thirds[1])[0]
             row |= {"early": float(early.diff), "late": float(late.diff)}
@@ -244,10 +251,12 @@ def trend_table(
         found = [code for code in found if code != "unseen_units"]  # which is asked of the trend
         found += [code for code in ALIKE_IN_ALL if has(own["remarks"], code).any()]
         table.loc[i, "remarks"] = by_rank(found)
-    table["detail"] = judged["detail"].to_numpy().reshape(-1, len(table)).max(axis=0)
+    for name in ("detail", "holds_for"):  # those of one period stand for all
+        table[name] = judged[name].to_numpy().reshape(-1, len(table)).max(axis=0)
     table["turned_by"] = table["turned_by"].where(table["reject"].astype(bool))
     table["unseen"] = missing_by_chance(settings.alpha)
     remark(table, table["se"].isna() & (table["diff"].abs() > 0), "zero_variance")
+    remark(table, table["reject"].astype(bool) & table["unbounded"].astype(bool), "unbounded")
     fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")
     shown = np.where(table["turns"].astype(bool), "turns", fades)
     add_verdicts(table, "trend", np.where(table["reject"], shown, "none"))
@@ -429,10 +438,10 @@ def effect_over_time(
     ...     kind="since_exposure",
     ... )
     >>> table[["period", "n_control", "diff", "trend", "trend_verdict"]]
-       period  n_control  diff  trend                     trend_verdict
-    0       0         20  5.95  -3.05  fades (sample ratio not checked)
-    1       1         20  2.90  -3.05  fades (sample ratio not checked)
-    2       2         20 -0.15  -3.05  fades (sample ratio not checked)
+       period  n_control  diff  trend                                 trend_verdict
+    0       0         20  5.95  -3.05  fades (unbounded) (sample ratio not checked)
+    1       1         20  2.90  -3.05  fades (unbounded) (sample ratio not checked)
+    2       2         20 -0.15  -3.05  fades (unbounded) (sample ratio not checked)
     """
     if kind == "since_exposure" and exposure_col is None:
         raise OptionError(
@@ -522,7 +531,9 @@ def effect_over_time(
     n_periods = len(periods.rows)
     ramped = [one._replace(where=np.resize(one.where, n_periods)) for one in ramped]
     ramped += [] if where is None else [Difference("strata_differ", where, exposures.changed)]
-    ramped += users_in_both(people.n_in_both, None, counts[:-1], arms)
+    # Those who were left out would have come with the others, period by period.
+    left_out = (people.n_in_both + users.left_out.sum(axis=0)) / np.maximum(counts[-1], 1)
+    ramped += users_in_both(counts[:-1] * left_out, None, counts[:-1], arms)
 
     result = decide(
         arms, test, ratio, better, settings, ramped, periods="effect_over_time", progress=progress

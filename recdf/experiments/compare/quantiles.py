@@ -41,7 +41,7 @@ from ...stats.quantile_arms import (
 )
 from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import n_in_both, shares_change
+from ..decide.balance import shares_change
 from ..decide.sample_ratio import Surplus
 from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
 from .arms_of_users import UsersInRows, no_estimate, of_units, with_denominators, with_repeats
@@ -215,7 +215,6 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
 
     given = (
         UsersInRows(columns, {}, rows),
-        n_in_both(data),
         control,
         expected,
         health,
@@ -367,9 +366,8 @@ def compare_zero_inflated(
     >>> table = rd.experiments.compare_zero_inflated(
     ...     users, "revenue", control="A", expected={"A": 1, "B": 1}
     ... )
-    >>> table[["metric", "mean_treatment", "verdict"]].round(2)
+    >>> table.loc[1:, ["metric", "mean_treatment", "verdict"]].round(2)
                        metric  mean_treatment                     verdict
-    0                 revenue            5.00                      better
     1  revenue: share above 0            0.67                      better
     2   revenue: mean above 0            7.50  check: denominator differs
     """

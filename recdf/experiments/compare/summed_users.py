@@ -31,7 +31,7 @@ from ...judge.per_user_columns import (
     covariate_name,
     group_codes,
 )
-from ...judge.users import ExperimentRows, may_be_unit, read_experiment_rows
+from ...judge.users import LEFT_OUT, ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import HUGE, both
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
@@ -89,6 +89,11 @@ class ArmsInCells:
     def counts(self) -> Floats:
         """Users of every variant, in each group and over all of them."""
         raise NotImplementedError
+
+    @property
+    def left_out(self) -> Floats:
+        """Users of each group and variant who were in several."""
+        return np.zeros_like(self.n) if self.rows is None else self.rows.left_out
 
     def ready(self, metric: int, cells: Codes, settings: Settings) -> Ready:
         """The units of a metric in both arms."""
@@ -296,7 +301,7 @@ class SummedArms(ArmsInCells):
             ):
                 raise RowsNeeded
         missing = {x: self.count(every & self.missing(x), cells) for x in tested}
-        return [x for x in tested if not differ(missing[x], of, self.stratified)]
+        return [x for x in tested if not differ(missing[x], of, self.stratified, self.groups)]
 
     def constants(
         self, columns: list[int], cells: Codes, named: Sequence[MetricColumns], patterns: Any = True
@@ -528,12 +533,12 @@ class SummedArms(ArmsInCells):
         unknown = self.count(null & ~empty, cells)
         every = self.count(null | ~null, cells)
         dropped = both(int, tuple(self.count(null, cells).sum(axis=1)))
-        unequal = ("unequal_missing",) if differ(unknown, every, self.stratified) else ()
+        unequal = differ(unknown, every, self.stratified, self.groups)
         return Ready(
             name,
             of.units,
             dropped,
-            of.remarks + unequal,
+            of.remarks + ("unequal_missing",) * unequal,
             kind,
             of.n_missing,
         )
@@ -570,7 +575,7 @@ def rows_and_differences(
     these say against their variants: they are few columns, and the tests need them together."""
     names = times.named
     names += [name for name in head.columns if looks_like_date(head[name])]
-    names += key_of_health(health)
+    names += [*key_of_health(health), *({LEFT_OUT} & {*head.columns})]
     if not names:
         return None, []
     used = {*names, variant_col, *by_cols}

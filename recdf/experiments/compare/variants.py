@@ -48,7 +48,7 @@ from ...judge.per_user_columns import (
     require,
     warn_of_weights,
 )
-from ...judge.users import may_be_unit, read_experiment_rows
+from ...judge.users import LEFT_OUT, may_be_unit, read_experiment_rows
 from ...judge.verdict import add_verdicts, effects_of, remark
 from ...progress import Progress
 from ...stats.arms import Sample
@@ -63,12 +63,12 @@ from ..decide.balance import (
     balance_of,
     differences_in_time,
     looks_like_date,
-    n_in_both,
     segments_moved,
     strata_moved,
     users_in_both,
 )
 from ..decide.experiment_health import key_of_health
+from ..decide.guardrails import ask_one_sided
 from ..decide.sample_ratio import (
     Arms,
     CountedUnits,
@@ -111,7 +111,14 @@ def columns_of_users(
         )
         names += [name for pair in pairs for name in pair if name is not None]
         names += key_of_health(health)
-        names += ["user_id", "n_true", "n_rows", "weight", str(evaluated(head).get("weight"))]
+        names += [
+            "user_id",
+            LEFT_OUT,
+            "n_true",
+            "n_rows",
+            "weight",
+            str(evaluated(head).get("weight")),
+        ]
         names += [name for name in head.columns if looks_like_date(head[name])]
         user_col, _, _, cluster, *_ = named
         if as_columns(user_col) != ["user_id"] and not as_columns(cluster):
@@ -150,13 +157,14 @@ def decide(
     moves users between them. Those that are `apart` are known to share none.
     """
     found: list[Row] = []
+    n_sharing = 1 if periods else len(arms.groups)  # users of a period are those of the others
     n_tests = len(arms.groups) * len(arms.pairs)
     with Progress(n_tests, periods or "compare_variants", progress) as bar:
         for group in range(len(arms.groups)):
             of_pairs = []
             for pair in arms.pairs:
                 surplus = ratio.surplus(group, pair, arms.names)
-                more = ["exposure_differs"] if surplus.p < UNEQUAL else []
+                more = ["exposure_differs"] if surplus.p < UNEQUAL / n_sharing else []
                 rows = test(group, pair, settings, surplus)
                 of_pairs.append([but(row, *more) for row in rows])
                 bar.add()
@@ -176,7 +184,7 @@ def decide(
     remark(table, ratio.fails[group_of], "sample_ratio")
     remark(table, ~ratio.checked[group_of], "ratio_not_checked")
     moved = [] if periods else segments_moved(arms, table, ratio)
-    of_strata = strata_moved(arms, table, worth, apart)
+    of_strata = strata_moved(arms, table, worth, apart, n_sharing)
     _add_differences(table, at, [*of_strata, *differences, *moved])
     read_together(table, settings, intervals)
     # An effect that is found has to stand against the users who may be missing, too.
@@ -189,7 +197,10 @@ def decide(
     smaller = np.array([better[metric] == "smaller" for metric in metrics], bool)
     words = np.where((table["turned_down"] == 1) != smaller, "lose", "gain")
     table["turned_by"], table["turned_to"] = by, np.where(np.isnan(by), "", words)
-    table["unseen"] = unseen
+    table["unseen"] = np.full(len(by), unseen)
+    of_means = np.array([not how.startswith("quantile") for how in table["method"]])
+    one_sided = table["reject"].astype(bool) & np.isnan(by) & of_means
+    ask_one_sided(table, one_sided, (table["diff"] < 0) != smaller, settings.confidence)
     # How large an effect a shift of the covariates makes that the test of balance finds in 8 of 10
     # cases: the adjustment moves the difference by Σ θ·(shift), and its variance is what that takes
     # away.
@@ -426,8 +437,9 @@ def compare_variants(
         the arms have the same mean of the covariates and weights; the smallest, times the number of
         these tests in the table), `covariate_could_hide` (effect of a shift of the covariates that
         this test finds in 8 of 10 cases), `unbalanced` (columns that differ), `detail` (what
-        "surplus" or "parts_unclear" found), `holds_for` (up to what weight users or clusters of
-        unequal weight were seen; heavier ones could turn the verdict), `better` ("larger",
+        "surplus" or "parts_unclear" found), `unless` (of a metric without bounds, which values of
+        as few users would turn it), `holds_for` (up to what weight or denominator users or clusters
+        with unequal ones were seen; heavier ones could turn the verdict), `better` ("larger",
         "smaller", or "" for a metric without direction).
 
         docs/experiments_warnings.md says what every remark means. Verdict, first rule that holds:
@@ -472,8 +484,8 @@ def compare_variants(
     >>> users["hits@10"] = [1, 2, 3, 4, 2, 5, 3, 4] * 5
     >>> metrics = {"hits": "hits@10", "ctr": ("hits@10", "n_pred")}
     >>> table = rd.compare_variants(users, metrics, control="A", expected={"A": 1, "B": 1})
-    >>> table[["metric", "treatment", "diff", "ci_low", "ci_high", "verdict"]].round(3)
-      metric treatment  diff  ci_low  ci_high verdict
+    >>> table[["metric", "treatment", "diff", "ci_low", "ci_high", "effect"]].round(3)
+      metric treatment  diff  ci_low  ci_high  effect
     0   hits         B  1.50   0.765    2.235  higher
     1    ctr         B  0.15   0.076    0.224  better
     """
@@ -524,14 +536,14 @@ def compare_variants(
             if clusters:
                 of_clusters = parts, specs, past, variant_col, by_cols, user_col, clusters
                 users, late = _clusters_of_parts(*of_clusters, times, health, nan, weight_col)
-                return compare_users(users, n_in_both(data), *more, late, progress)
+                return compare_users(users, *more, late, progress)
             labels, late = rows_and_differences(given, data, variant_col, by_cols, times, health)
             of_parts = parts, specs, past, variant_col, by_cols, user_col, times.strata, labels, nan
             sums = SummedArms.of(*of_parts, weight_col, control)
             with suppress(FarNeeded):
-                return compare_users(sums, n_in_both(data), *more, late)
+                return compare_users(sums, *more, late)
             sums = SummedArms.of(*of_parts, weight_col, control, sums)
-            return compare_users(sums, n_in_both(data), *more, late)
+            return compare_users(sums, *more, late)
         except RowsNeeded:
             few = parts.sample.to_pandas() if parts.some is None else parts.some
             of_few = metrics, covariates, variant_col, named, health, few
@@ -545,9 +557,7 @@ def compare_variants(
     weights = (
         {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
     )
-    return compare_users(
-        UsersInRows(columns, weights, rows), n_in_both(data), *more, late, progress
-    )
+    return compare_users(UsersInRows(columns, weights, rows), *more, late, progress)
 
 
 def _clusters_of_parts(
@@ -564,9 +574,9 @@ def _clusters_of_parts(
     weight: str | None,
 ) -> tuple[UsersInRows, list[Difference]]:
     """The sums of clusters in parts, and what times and strata say against their variants."""
-    if health is not None:  # whose users are looked for one by one
-        raise RowsNeeded
     head = parts.head
+    if health is not None or LEFT_OUT in head:  # whose users are looked for one by one
+        raise RowsNeeded
     labels = list(dict.fromkeys([variant_col, *by_cols, *times.strata]))
     dates = [name for name in head.columns if looks_like_date(head[name])]
     keys = list(dict.fromkeys([*labels, *clusters, *dates, *times.named]))
@@ -591,7 +601,6 @@ def _clusters_of_parts(
 
 def compare_users(
     users: ArmsInCells | UsersInRows,
-    left_out: int,
     control: OneLabel,
     expected: PlannedShares | None,
     health: pd.DataFrame | None,
@@ -605,9 +614,8 @@ def compare_users(
     intervals: NewIntervals | None = None,
 ) -> pd.DataFrame:
     """The table of users, who may not be in memory; raises `RowsNeeded` where their sums do not
-    suffice. `left_out` counts the users who were in both arms, and are in none of them. `late` is
-    what times and strata say against their variants; `test` and `intervals` are those of `decide`,
-    where they are others than those of means."""
+    suffice. `late` is what times and strata say against their variants; `test` and `intervals` are
+    those of `decide`, where they are others than those of means."""
     arms = Arms.of(users.groups, users.variants, control, role)
     rows = users.rows
 
@@ -618,7 +626,7 @@ def compare_users(
 
     ratio = check_sample_ratio(expected, health, arms, count, rows)
     found, balance = balance_of(users, arms.pairs)
-    found += [*late, *users_in_both(left_out, health, users.n, arms)]
+    found += [*late, *users_in_both(users.left_out, health, users.n, arms)]
 
     given = arms, test or users.compare, ratio, better, settings, found, balance, intervals
     apart = False

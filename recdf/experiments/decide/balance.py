@@ -21,9 +21,9 @@ from ...judge.cautions import HEALTH_ALPHA
 from ...judge.choices import TwoPlaces
 from ...judge.effects.units import Linear, quantity
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
-from ...judge.users import ArmRows, ExperimentRows
+from ...judge.users import LEFT_OUT, ArmRows, ExperimentRows
 from ...stats.arms import MEAN_ROUNDING, Sample, linearise
-from ...stats.numbers import normal_quantile, undefined_is_nan
+from ...stats.numbers import normal_quantile, scipy_module, undefined_is_nan
 from ...stats.resampling import SYMMETRIC, Split, splits_p, turn_of_split
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
@@ -222,6 +222,7 @@ def shares_change(
     if time_col is None or time_col in strata:
         names = [name for name in data.columns if name not in skip]
     found = []
+    level = HEALTH_ALPHA / len(rows.groups)
     stratum = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
     for name in require(data, "time_col: data", names):
         dates = _as_dates(data[name])
@@ -238,41 +239,38 @@ def shares_change(
         first, fixed = _first_row_of_units(code, rows)
         if name == time_col or fixed:
             p = _p_of_times(code, stratum, first, rows, ordered)
-            found.append(Difference("shares_change", name, p < HEALTH_ALPHA))
+            found.append(Difference("shares_change", name, p < level))
     if strata and time_col not in strata:
         first = _first_row_of_units(stratum, rows)[0]
         p = _p_of_times(stratum, 0 * stratum, first, rows, ordered=False)
-        found.append(Difference("strata_differ", ", ".join(map(str, strata)), p < HEALTH_ALPHA))
+        found.append(Difference("strata_differ", ", ".join(map(str, strata)), p < level))
     return found
 
 
-def n_in_both(data: pd.DataFrame) -> int:
-    """How many users in both arms `join_experiment` left out, as far as its frame tells."""
-    joined = data.attrs.get("recdf_experiment", {})
-    return joined.get("n_multi_variant", 0) if isinstance(joined, Mapping) else 0
-
-
 def users_in_both(
-    left_out: int, health: pd.DataFrame | None, n: Floats, arms: Arms
+    left_out: Floats, health: pd.DataFrame | None, n: Floats, arms: Arms
 ) -> list[Difference]:
     """The pairs of which users in both arms were left out, so that one arm lost more of its own.
 
     m users who are left out are m/(n_v + m) of an arm of n_v. Those who came twice are more active,
     so that the arms differ by about the difference of these shares, in standard deviations; it is
     named where it is half of a standard error. A health table may know more who were `left_out`
-    than a joined frame does. `n` are the units by group and variant.
+    than the rows do. Both `left_out` and `n`, the units, are by group and variant.
     """
-    if health is not None and "n_multi_variant" in health.columns:
-        left_out = max(left_out, int(health.groupby("variant")["n_multi_variant"].sum().max()))
-    if not left_out:
-        return []
+    if health is not None and LEFT_OUT in health.columns:
+        left_out = np.maximum(left_out, health.groupby("variant")[LEFT_OUT].sum().max())
     shares = left_out / np.maximum(n + left_out, 1)
-    where = arms.nowhere()
-    for c, t in arms.pairs:
-        with undefined_is_nan():
-            error = np.sqrt(1 / n[:, c] + 1 / n[:, t])
-        where[:, c, t] = np.abs(shares[:, t] - shares[:, c]) >= HALF_AN_ERROR * error
-    return [Difference("users_in_both", f"{amount(left_out, 'user')} in both arms", where)]
+    found = []
+    for group in np.flatnonzero(left_out.any(axis=1)):
+        where = arms.nowhere()
+        for c, t in arms.pairs:
+            with undefined_is_nan():
+                error = np.sqrt(1 / n[group, c] + 1 / n[group, t])
+            apart = abs(shares[group, t] - shares[group, c])
+            where[group, c, t] = apart >= HALF_AN_ERROR * error
+        said = f"{amount(int(left_out[group].max()), 'user')} in both arms"
+        found.append(Difference("users_in_both", said, where))
+    return found
 
 
 def movable_strata(
@@ -365,21 +363,22 @@ def worth_of_strata(ready: Ready, rows: ExperimentRows, movable: Codes) -> Worth
 
 
 def strata_moved(
-    arms: Arms, table: Mapping[str, Any], worth: Floats, apart: bool
+    arms: Arms, table: Mapping[str, Any], worth: Floats, apart: bool, n_sharing: int
 ) -> list[Difference]:
     """Where the strata of one arm's users are worth more, by the `Worth` of every row.
 
-    Segments that share no user (`apart`) are tested together, too, since each has few users.
+    So many segments share the level. Those that share no user (`apart`) are tested together, too,
+    since each has few users.
     """
     moved, least, z, error = worth.T.reshape(4, len(arms.groups), -1)
-    shown = np.where(abs(moved) >= least, abs(z), 0)
+    p = n_sharing * _two_sided_p(np.where(abs(moved) >= least, z, 0))
     if apart:
         n = (table["n_control"] + table["n_treatment"]).reshape(z.shape)
         with undefined_is_nan():
             z = (n * error * z).sum(axis=0) / np.sqrt(np.square(n * error).sum(axis=0))
         far = abs((n * moved).sum(axis=0)) >= np.sqrt(np.square(n * least).sum(axis=0))
-        shown = np.fmax(shown, np.where(far, abs(z), 0))
-    return _moved(arms, table, "strata", shown)
+        p = np.fmin(p, _two_sided_p(np.where(far, z, 0)))
+    return _moved(arms, table, "strata", p)
 
 
 def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> list[Difference]:
@@ -408,16 +407,20 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     least = np.maximum(half, TINY_REST)  # of equal values, rounding moves a little
     with undefined_is_nan():
         z = np.where(moved >= least, moved / error, 0)
-    return _moved(arms, table, "segments", np.tile(z, (n_groups, 1)))
+    return _moved(arms, table, "segments", np.tile(_two_sided_p(z), (n_groups, 1)))
 
 
-def _moved(arms: Arms, table: Mapping[str, Any], what: str, shown: Floats) -> list[Difference]:
-    """The differences in worth whose z, by group and by metric and pair, is `shown` at a level of
+def _two_sided_p(z: Floats) -> Floats:
+    return np.asarray(2 * scipy_module("special").ndtr(-np.abs(z)))
+
+
+def _moved(arms: Arms, table: Mapping[str, Any], what: str, p: Floats) -> list[Difference]:
+    """The differences in worth whose p, by group and by metric and pair, is below a level of
     `MOVED_LEVELS`; the gravest one of each."""
     found = []
-    for code, p in MOVED_LEVELS:
-        here = shown > -normal_quantile(p / 2)
-        shown = np.where(here, 0, shown)
+    for code, level in MOVED_LEVELS:
+        here = p < level
+        p = np.where(here, 1, p)
         for i in np.flatnonzero(here.any(axis=0)):
             where, metric = arms.nowhere(), table["metric"][i]
             where[:, *arms.pairs[i % len(arms.pairs)]] = here[:, i]

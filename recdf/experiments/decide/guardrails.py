@@ -10,13 +10,23 @@ import numpy as np
 
 from ...inputs.constraints import Budget
 from ...judge.choices import Alternative, AnyRow, Row
-from ...judge.verdict import by_rank, code_names, codes_of, sentence, warnings_of
+from ...judge.verdict import by_rank, code_names, codes_of, remark, sentence, warnings_of
 from ...stats.arms import Arm, effect, fieller
+from ...stats.numbers import Mask
 from ...stats.student import t_quantile
 from ...stats.turned import missing_by_chance, turned_by, turning_value
+from ...tables.cells import form_of, number
 
-_TURNED = "unseen_units"
+_TURNED, _UNBOUNDED = "unseen_units", "unbounded"
 _SIDES = ("control", "treatment")
+_NO_MARGIN = Budget("", None, None, 0.0, relative=False)
+_OF_ARMS = "mean_{}", "mean_{}_adjusted", "n_typical_{}", "n_{}"
+_ASKED = (
+    "method",
+    "metric_low",
+    "metric_high",
+    *(one.format(of) for one in _OF_ARMS for of in _SIDES),
+)
 SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
 
 
@@ -74,7 +84,9 @@ def judge_guardrail(row: AnyRow, budget: Budget) -> Row:
         note = note or "the control's mean is not above 0"
     elif loses:
         note = "worse"
-    codes = [one for one in codes_of(row["remarks"]) if not turned or one != _TURNED]
+    codes = [
+        one for one in codes_of(row["remarks"]) if one not in (_UNBOUNDED, *[_TURNED] * turned)
+    ]
     if shown != NOT_SAFE and row.get("holds_for"):
         codes.append("heavier_unseen")  # where the table has shown no difference, too
     return {
@@ -95,6 +107,33 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> None:
     turn it. Remark where no bound is known, and give `row` its numbers."""
     if found["effect"] == NOT_SAFE or str(row["method"]).startswith("quantile"):
         return
+    few, unbounded = _could_turn(row, budget, found["effect"] == HARMED)
+    if few:
+        found |= {"effect": NOT_SAFE, "note": sentence("role", "", _TURNED, row=row)}
+    elif unbounded:
+        found["remarks"] = by_rank([*codes_of(found["remarks"]), _UNBOUNDED])
+
+
+def ask_one_sided(table: dict[str, Any], said: Mask, gains: Mask, confidence: float) -> None:
+    """Ask what is `said` in a table by columns whether a few unseen units at the only bound that
+    is known turn it. Remark where these would not, and give the numbers of those without a bound.
+
+    `gains` says where units of the treatment that gain turn it.
+    """
+    table["unless"] = [""] * len(said)
+    for i in np.flatnonzero(said):
+        row = {name: table[name][i] for name in _ASKED} | {"confidence": confidence}
+        few, unbounded = _could_turn(row, _NO_MARGIN, gains[i])
+        table["unless"][i] = row["unless"] * unbounded
+        for name in ("turned_by", "turned_to") if few else ():
+            table[name][i] = row[name]
+    remark(table, [*map(bool, table["unless"])], _UNBOUNDED)
+
+
+def _could_turn(row: dict[Any, Any], budget: Budget, gains: bool) -> tuple[bool, bool]:
+    """Say whether a few unseen units at a bound would turn what is said of two arms and a margin,
+    and whether a bound is not known; give `row` their numbers. `gains` says which way they turn
+    it."""
     adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
     control, mean = means = np.array([row[f"mean_{side}{adjusted}"] for side in _SIDES])
     n = np.array([row[f"n_typical_{side}"] for side in _SIDES])
@@ -115,16 +154,18 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> None:
         # The treatment is named, unless the value of the control is nearer by a fifth.
         near = np.where(unbounded, np.abs(values - means) * (1.25, 1), np.inf)
     of_control = bool(near[0] < near[1] or math.isnan(near[1]))
+    least, value = (
+        number(one, form_of(one, significant=digits))
+        for one, digits in ((unseen, 1), (float(values[int(not of_control)]), 3))
+    )
+    units = "clusters" if str(row["method"]).endswith("+cluster") else "users"
+    of = " of the control" if of_control else ""
+    beyond = "less" if (mean > claims[1]) != of_control else "more"
+    n_asked = row[f"n_{_SIDES[not of_control]}"]
     row |= {
         "turned_by": np.fmin(*by),
-        "turned_to": "gain" if (found["effect"] == HARMED) != of_control else "lose",
+        "turned_to": "gain" if gains != of_control else "lose",
         "unseen": unseen,
-        "turning_value": values[int(not of_control)],
-        "beyond": "less" if (mean > claims[1]) != of_control else "more",
-        "n_asked": row[f"n_{_SIDES[not of_control]}"],
-        "of": " of the control" if of_control else "",
+        "unless": f"{least} in {n_asked:,} {units}{of} have {value} or {beyond}",
     }
-    if few:
-        found |= {"effect": NOT_SAFE, "note": sentence("role", "", _TURNED, row=row)}
-    elif unbounded.any():
-        found["remarks"] = by_rank([*codes_of(found["remarks"]), "guardrail_unbounded"])
+    return bool(few), bool(unbounded.any() and not few)

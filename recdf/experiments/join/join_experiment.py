@@ -29,7 +29,7 @@ from ...judge.per_user_columns import (
     require,
     some_keys,
 )
-from ...judge.users import Users, match_users, only_rows, refuse_several
+from ...judge.users import LEFT_OUT, Users, match_users, only_rows, refuse_several
 from ...metrics.strings import direction_of
 from .roll_up import read_exposure, roll_up
 
@@ -160,6 +160,7 @@ class Frames(NamedTuple):
     per_user: pd.DataFrame
     assignment: pd.DataFrame
     users: Users
+    variant: Codes
 
 
 def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions) -> Frames:
@@ -194,12 +195,12 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
             f"of them, e.g. assignment.rename(columns={{{both[0]!r}: {f'assigned_{both[0]}'!r}}})"
         )
     for role, frame in (("per_user", per_user), ("assignment", assignment)):
-        if taken := {"has_metrics", "n_before_exposure"}.intersection(frame):
+        if taken := {"has_metrics", "n_before_exposure", LEFT_OUT}.intersection(frame):
             raise DataError(
                 f"{role} has a column {min(taken)!r}, which join_experiment writes; rename it"
             )
-    users, *_ = match_users(per_user, assignment, keys, variant_col)
-    return Frames(per_user, assignment, users)
+    users, variant, _ = match_users(per_user, assignment, keys, variant_col)
+    return Frames(per_user, assignment, users, variant)
 
 
 def join_frames(
@@ -209,7 +210,7 @@ def join_frames(
 
     Some users may lack a `by` value that others have, so `by_values` names all of them.
     """
-    per_user, assignment, users = frames
+    per_user, assignment, users, variant = frames
     keys = options.keys
     by = options.by
     missing = options.missing
@@ -273,6 +274,12 @@ def join_frames(
     result["has_metrics"] = found[kept]
     if options.time:
         result["n_before_exposure"] = np.bincount(cell[early], minlength=len(rows))[at[kept]]
+    if options.multi_variant == "drop":
+        twice = users.several[users.of_assignment]
+        crossed = np.unique([users.of_assignment[twice], variant[twice]], axis=1)
+        lost = np.bincount(crossed[1], minlength=int(variant.max()) + 1)
+        stayed = np.bincount(variant[assigned], minlength=len(lost))
+        result[LEFT_OUT] = (lost / np.maximum(stayed, 1))[variant[row[kept]]]
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_experiment"] = OneRecord(
         {
@@ -417,9 +424,11 @@ def join_experiment(
     Returns
     -------
     DataFrame
-        `by` columns, the columns of `assignment`, the metric columns, `has_metrics` (bool) and,
-        with `time_col`, `n_before_exposure` (int64). Rows in the order of `assignment`, within each
-        `by` value. With `missing="nan"` integer metrics are Int64. `attrs["recdf_experiment"]`
+        `by` columns, the columns of `assignment`, the metric columns, `has_metrics` (bool), with
+        `time_col` `n_before_exposure` (int64), and with `multi_variant="drop"` `n_multi_variant`:
+        for each user who stayed, how many of the variant were left out, so that its sum is their
+        number in any part of the rows. Rows in the order of `assignment`, within each `by` value.
+        With `missing="nan"` integer metrics are Int64. `attrs["recdf_experiment"]`
         holds the options and the counts `n_assigned`, `n_missing`, `n_unassigned`,
         `n_multi_variant`, `n_repeated`, `n_before_exposure`, `n_unexposed`,
         `n_cells_before_exposure`, and `null_for_missing`, the columns with null in place of 0.

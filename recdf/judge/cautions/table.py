@@ -141,7 +141,7 @@ _EVALUATED = {
     "other_order": "with an order of the same kind: one has the order of its rows",
 }
 _OF_MEANS = ("better", "worse", "higher", "lower")
-_OF_WEIGHTED_MEANS = (*_OF_MEANS, "equivalent", "both", "human_alone")
+_OF_WEIGHTED_MEANS = (*_OF_MEANS, "equivalent", "both", "human_alone", "fades", "grows", "turns")
 _ALL = (
     Caution(
         "sample_ratio",
@@ -501,10 +501,10 @@ _ALL = (
         fires=lambda holds_for, effect: (holds_for != "") & np.isin(effect, _OF_WEIGHTED_MEANS),
     ),
     Caution(
-        "guardrail_unbounded",
+        "unbounded",
         "the metric has no bound, and the verdict says which values of so few more units as may be "
         "missing by chance would turn it",
-        adds=", unless {unseen:1} in {n_asked:,} {units}{of} have {turning_value:3} or {beyond}",
+        adds=", unless {unless}",
         warns=False,
     ),
     Caution(

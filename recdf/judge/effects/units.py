@@ -123,14 +123,15 @@ class Cubes(NamedTuple):
 class FarRows(NamedTuple):
     """The rows of units that are known by their aggregates are the farthest ones, each of which
     stands for `n_equal` units. All others of a cell have |form·x + constant| below its
-    `bound`, which is 0 where there are none. `empty` units of each arm have the denominator 0, and
-    `cubes` are the third moments of all."""
+    `bound`, which is 0 where there are none. `empty` units of each arm have the denominator 0, the
+    `heaviest` has the largest, and `cubes` are the third moments of all."""
 
     n_equal: Floats
     bound: Floats
     form: Floats
     constant: Floats
     empty: Floats
+    heaviest: float
     cubes: Cubes | None
 
 
@@ -314,6 +315,11 @@ class Units:
             return self.moments.zeros[:, self.metric.den]
         whole = self.whole
         return np.bincount(whole.arm[whole.columns[1] == 0], minlength=2).astype(np.float64)
+
+    @property
+    def heaviest(self) -> float:
+        """The largest denominator."""
+        return float(self.whole.span[1][1]) if self.far is None else self.far.heaviest
 
     @property
     def has_denominators(self) -> bool:
