@@ -306,7 +306,7 @@ def two_sided(z: Floats) -> Floats:
 
 _COMPARED_TARGET_COLUMNS = (
     "estimator clip value_baseline value diff se ci_low ci_high rel_diff n_rows n_units "
-    "n_clusters confidence effect withheld flags trust"
+    "n_clusters confidence holds_for effect withheld flags trust"
 )
 COMPARED_TARGET_COLUMNS = _COMPARED_TARGET_COLUMNS.split()
 
@@ -366,9 +366,9 @@ def ope_compare(
     DataFrame
         One row per pair of targets, estimator and clip: `baseline`, the target under the name of
         `by`, `estimator`, `clip`, `value_baseline`, `value`, `diff`, `se`, `ci_low`, `ci_high`,
-        `rel_diff`, `n_rows`, `n_units`, `n_clusters`, `confidence`, `flags` of either target, and
-        `effect`, `withheld` and `trust`, which follows from them; it is "wide" where half the
-        interval is more than a fifth of the baseline's value.
+        `rel_diff`, `n_rows`, `n_units`, `n_clusters`, `confidence`, `holds_for`, `flags` of either
+        target, and `effect`, `withheld` and `trust`, which follows from them; it is "wide" where
+        half the interval is more than a fifth of the baseline's value.
 
     Raises
     ------
@@ -492,5 +492,12 @@ def _difference(
         "ci_low": diff - half,
         "ci_high": diff + half,
         "rel_diff": diff / base if base else np.nan,
-        **trust([name for name in FLAGS if name in both], base, diff - half, diff + half, "delta"),
+        **trust(
+            [name for name in FLAGS if name in both],
+            base,
+            diff - half,
+            diff + half,
+            "delta",
+            one["holds_for"],
+        ),
     }

@@ -163,7 +163,12 @@ def find_flags(found: Record, request: EstimatorRequest, log: LogArrays) -> list
 
 
 def trust(
-    flags: list[str], value: float, ci_low: float, ci_high: float, interval: IntervalKind
+    flags: list[str],
+    value: float,
+    ci_low: float,
+    ci_high: float,
+    interval: IntervalKind,
+    holds_for: str = "",
 ) -> dict[str, str]:
     """What may be used of an estimate: `effect` ("ok", "wide", "interval_only", or "" for nothing),
     `withheld` (the flag that says so), `flags`, and `trust`, their sentence.
@@ -187,10 +192,11 @@ def trust(
             effect = "interval_only"
             said = said.replace("do not use", "use the interval only")
     return {
+        "holds_for": holds_for,
         "effect": effect,
         "withheld": withheld,
         "flags": ", ".join(flags),
-        "trust": said,
+        "trust": f"{said}, for {holds_for}" if effect and holds_for else said,
     }
 
 
@@ -202,7 +208,7 @@ _ESTIMATE_COLUMNS = (
     "estimator clip value se ci_low ci_high logging_value lift lift_se lift_ci_low lift_ci_high "
     "rel_lift n_rows n_units n_clusters ess ess_share ess_reward ess_reward_expected "
     "ess_influence weight_mean weight_max max_weight_share n_clipped clipped_mass "
-    "unsupported_mass n_matched method confidence effect withheld flags trust"
+    "unsupported_mass n_matched method confidence holds_for effect withheld flags trust"
 )
 ESTIMATE_COLUMNS = _ESTIMATE_COLUMNS.split()
 
@@ -336,7 +342,8 @@ def ope_estimate(
         * `logging_value` (mean reward of the log), `lift` = value − logging_value with `lift_se`,
           `lift_ci_low` and `lift_ci_high` (paired: on the same rows), `rel_lift` =
           lift/logging_value;
-        * `n_rows`, `n_units`, `n_clusters`;
+        * `n_rows`, `n_units`, `n_clusters`, and `holds_for`, up to how many rows unequal clusters
+          had;
         * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` =
           (Σ|wr|)²/Σ(wr)², `ess_reward_expected` = ess·(Σw|r|)²/(Σw·Σwr²), which for a reward of 0
           or 1 is ess times the value of snips, `ess_influence` = (Σψ²)²/Σψ⁴ over clusters,
@@ -472,7 +479,9 @@ def estimates_of(
             said = constant is None or (plan.interval == "bounded" and constant == 0)
             row |= {name: own[name] if said else np.nan for name in OF_INTERVAL}
             ends = row["ci_low"], row["ci_high"]
-            row |= trust(find_flags(one, request, log), one["value"], *ends, plan.interval)
+            row |= trust(
+                find_flags(one, request, log), one["value"], *ends, plan.interval, one["holds_for"]
+            )
     return found
 
 
@@ -511,6 +520,7 @@ def records(
         "n_rows": len(rows),
         "n_units": rows.n_units,
         "n_clusters": rows.n_clusters,
+        "holds_for": rows.holds_for,
         "model_z": model_mismatch_z(rows),
         "confidence": plan.confidence,
     }

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..inputs.machine import sizes
+from ..judge.verdict import largest_of_uneven
 from ..stats.numbers import Floats, Mask, normal_quantile, undefined_is_nan
 from ..stats.resampling import bootstrap_effect, poisson_sums
 from ..stats.student import student_quantile
+from ..tables.cells import amount
 from .plan import EstimatorRequest, Plan, WeightRule, effective_weight
 
 # Contract of the rows: the arrays stand in one order. `first` marks the first row of each unit;
@@ -61,6 +63,13 @@ class LogGroup:
     def n_clusters(self) -> int:
         """Clusters that occur."""
         return len(self) if self.cluster is None else int((np.bincount(self.cluster) > 0).sum())
+
+    @property
+    def holds_for(self) -> str:
+        """The clusters that an estimate can speak of: larger ones than those seen could turn it.
+        Nothing where all have as many rows."""
+        most = math.nan if self.cluster is None else largest_of_uneven(np.bincount(self.cluster))
+        return "" if math.isnan(most) else f"clusters of up to {amount(most, 'row')}"
 
     def part(self, rows: slice) -> LogGroup:
         """Return some of the rows."""

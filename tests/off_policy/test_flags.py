@@ -295,3 +295,20 @@ def test_size_of_a_model_mismatch(cluster, kept):
     se = math.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum())
     found = model_mismatch_z(read_log(log, plan).rows(None, None))
     assert found == pytest.approx((logged - target) / se)
+
+
+def test_an_estimate_says_of_which_clusters_it_speaks():
+    """Users of 40 rows are so rare that a log of 200 may have none, and they may lose all."""
+    log = even_log(1000)
+    log["user_id"] = np.r_[np.zeros(3), np.arange(997)].astype(int)  # one of 4 rows
+    row = rd.ope.estimate(log, estimators="ips").iloc[0]
+    assert row["holds_for"] == "clusters of up to 4 rows"
+    assert (row["effect"], row["trust"]) == ("ok", "ok, for clusters of up to 4 rows")
+    both = pd.concat([log.assign(model="x"), log.assign(model="y")])
+    row = rd.ope.compare(both, estimators="ips").iloc[0]
+    assert row["holds_for"] == "clusters of up to 4 rows"
+    for even in (even_log(1000), even_log(1000, users=500)):
+        row = rd.ope.estimate(even, estimators="ips").iloc[0]
+        assert (row["holds_for"], row["trust"]) == ("", "ok")
+    few = rd.ope.estimate(log.assign(reward=log["reward"] * (log.index < 90)), estimators="ips")
+    assert few["trust"].tolist() == ["do not use: few rewards"]
