@@ -312,7 +312,11 @@ def _judged_rows(table: pd.DataFrame, roles: Roles) -> list[Row]:
             turned_by_unseen(found, row, budget)
         elif row["effect"] == "better" and p_of_row > 1 - row["confidence"]:
             note = f"better alone, not among all success metrics: p {p_value(p_of_row)}"
-            others = (one for one in codes_of(row["remarks"]) if one != "heavier_unseen")
+            others = (
+                one
+                for one in codes_of(row["remarks"])
+                if one not in ("heavier_unseen", "unbounded")
+            )
             found |= {"effect": "none", "note": note, "remarks": by_rank(others)}
         # What the table adds to a verdict stands beside all that is shown of the metric.
         beside = [] if found["effect"] == NOT_SAFE else codes_of(found["remarks"])
