@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import recdf as rd
-from recdf.matching.side_tables.digest import READ, described
+from recdf.matching.side_tables.digest import READ, described, hashes
 
 N_ROWS = 3 * READ + 5
 
@@ -116,6 +116,13 @@ def test_equal_values_have_one_digest_in_every_dtype(kind):
         rows = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": items})
         truths.add(rd.evaluate(rows, rows.assign(score=1.0), ["recall"], k=3).spec["truth"])
     assert len(truths) == 1
+
+
+@pytest.mark.parametrize("kind", EQUAL)
+def test_the_hash_of_an_id_does_not_depend_on_the_other_ids(kind):
+    """Parts of a table hold some of its ids."""
+    for items in EQUAL[kind]:
+        assert hashes(items).tolist() == [hashes(items[[i]])[0] for i in range(4)]
 
 
 def test_half_floats_have_the_digest_of_the_other_floats():

@@ -27,9 +27,6 @@ READ = 2**14
 
 _HALF = np.uint64(32)
 
-# Kinds of numbers that int64 may hold, or not.
-_PERHAPS_WHOLE = pa.types.is_unsigned_integer, pa.types.is_floating, pa.types.is_decimal
-
 
 class DescribedSide(TypedDict):
     """A side table as `spec` records it. A similarity that is a function has no rows, and its name
@@ -111,7 +108,12 @@ class _Bits(NamedTuple):
             start, stop, _ = rows.indices(len(self.edges) - 1)
             values = _hashes_of_texts(self.data, self.edges[start : stop + 1])
         elif self.codes is None:
-            values = (self.data[rows] + 0).view(np.uint64)  # one zero in place of two
+            values = self.data[rows].view(np.uint64)
+            if self.data.dtype.kind == "f":  # whole numbers have the bits of integers
+                numbers = self.data[rows]
+                whole = (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**63)
+                integers = np.where(whole, numbers, 0).astype(np.int64).view(np.uint64)
+                values = np.where(whole, integers, values)
         else:
             values = self.data.take(self.codes[rows])
         return values if self.null is None else np.where(self.null[rows], GOLDEN, values)
@@ -138,9 +140,8 @@ def _hashes_of_texts(text: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def plain_values(values: Any) -> Any:
-    """Return values as an array of Arrow whose type depends on them alone, and not on what held
-    them: whole numbers and times (microseconds, in UTC) are int64, other numbers float64, and
-    everything else is text."""
+    """Return values as an array of Arrow: integers and times (microseconds, in UTC) as int64 or
+    uint64, other numbers as float64, and everything else as text."""
     try:
         array = pa.array(values, from_pandas=True)
     except (
@@ -161,14 +162,13 @@ def plain_values(values: Any) -> Any:
         return array.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     if pa.types.is_signed_integer(kind) or pa.types.is_boolean(kind):
         return array.cast(pa.int64())
-    if not any(is_(kind) for is_ in _PERHAPS_WHOLE):
-        return _written_out(array.to_pylist())
+    if pa.types.is_unsigned_integer(kind):
+        return array.cast(pa.uint64())
     if pa.types.is_float16(kind):  # which older versions of Arrow do not convert
-        array = pa.array(np.asarray(array, np.float64), from_pandas=True)
-    try:
-        return array.cast(pa.int64())
-    except pa.ArrowInvalid:  # fractions, and what int64 does not hold
+        return pa.array(np.asarray(array, np.float64), from_pandas=True)
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return array.cast(pa.float64(), safe=False)
+    return _written_out(array.to_pylist())
 
 
 def _written_out(values: Iterable[Any]) -> Any:
