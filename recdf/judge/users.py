@@ -238,8 +238,7 @@ class ExperimentRows:
             return np.zeros(shape)
         each = np.nan_to_num(metric_values(self.data, "data", LEFT_OUT))
         cell = self.group * shape[1] + self.variant
-        found: Floats = np.bincount(cell, each, shape[0] * shape[1]).astype(np.float64)
-        return found.round().reshape(shape)
+        return np.bincount(cell, each, shape[0] * shape[1]).astype(np.float64).reshape(shape)
 
     def arm(self, group: int, variant: int) -> Codes:
         """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on

@@ -34,6 +34,7 @@ from ..experiments.compare.moment_table import read_moments
 from ..experiments.join.join_experiment import (
     Frames,
     JoinOptions,
+    arms_left_out,
     join_frames,
     known_values,
     no_common_user,
@@ -42,7 +43,7 @@ from ..experiments.join.join_experiment import (
 from ..inputs.data_files import frame_of_table
 from ..inputs.options import ByName, Names, as_columns, check_names
 from ..judge.per_user_columns import named_frame, require, warn_of_weights
-from ..judge.users import own_variant
+from ..judge.users import LEFT_OUT, own_variant
 from .buckets import (
     HEAD_LENGTH,
     PACKED,
@@ -254,17 +255,18 @@ class Reduction:
 
     def of_bucket(
         self, per_user: DataFrame, assignment: DataFrame
-    ) -> tuple[bool, DataFrame | Exception]:
-        """Whether an assigned user has rows, and the moments. Without such a user an error counts
-        only if another bucket has one."""
+    ) -> tuple[bool, DataFrame | Exception, DataFrame]:
+        """Whether an assigned user has rows, the moments, and the users who were in several
+        variants. Without an assigned user an error counts only if another bucket has one."""
         frames = self.frames(per_user, assignment)
         common = not frames.users.stranger.all()
+        left_out = arms_left_out(frames, self.join.variant_col)
         try:
-            return common, self.moments(frames)
+            return common, self.moments(frames), left_out
         except (RecdfError, TypeError) as error:
             if common:
                 raise
-            return common, error
+            return common, error, left_out
 
 
 def reduction_of(
@@ -356,7 +358,7 @@ def moments_of_rows(
     warn_of_weights(described, "per_user", [*by, *used])
     found, n_rows = dealt.made_of_frames(reduction.of_bucket)
     rows.check(n_rows)
-    if not any(common for common, _ in found):
+    if not any(common for common, *_ in found):
 
         def head(frame: Any) -> DataFrame:
             if isinstance(frame, DataFrame):
@@ -364,10 +366,18 @@ def moments_of_rows(
             return labels_of_table(engine.head(frame, join.keys, HEAD_LENGTH))
 
         raise no_common_user(head(rows.frame), head(assignment), join.keys)
-    for _, one in found:
+    for _, one, _ in found:
         if isinstance(one, Exception):
             raise one
-    moments = pd.concat([one for _, one in found if len(one)] or [found[0][1]], ignore_index=True)
+    made = [one for _, one, _ in found if len(one)] or [found[0][1]]
+    moments = pd.concat(made, ignore_index=True)
+    if reduction.join.multi_variant == "drop":  # a bucket may have none of an arm that stayed
+        arms = pd.concat([one for *_, one in found]).groupby(variant, observed=True).sum()
+        each = moments[variant].map(arms["lost"] / arms["stayed"].clip(lower=1)).astype(float)
+        users = moments[[name for name in ("n", "n_null", "n_empty") if name in moments]]
+        moments[LEFT_OUT] = users.sum(axis=1) * each
+        if "other" in moments:  # a row of two metrics has no users of its own
+            moments[LEFT_OUT] = moments[LEFT_OUT].mask(moments["other"].notna())
     dtypes = dict(rows.empty.dtypes[join.by]) | dict(empty.dtypes[of_assignment])
     moments = as_dtypes(moments, dtypes)
     if not len(moments):

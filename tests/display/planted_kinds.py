@@ -469,9 +469,10 @@ def try_roles(seed, rng, folder):
 
 def _without_bounds(line, shown):
     """The line without what sales, which have no bounds, would need to turn what it shows."""
-    short, n = re.subn(r", unless 3 in [\d,]+ users have [−\d.,]+ or (less|more)", "", line)
-    assert n == (shown != "not shown safe")
-    return short
+    said = r", unless 3 in [\d,]+ users( of the control)? have [−\d.,]+ or (less|more)"
+    of_sales = re.search(rf"sales(, B)?: {re.escape(shown)}{said}", line)
+    assert bool(of_sales) == (shown != "not shown safe"), line
+    return re.sub(said, "", line)
 
 
 def try_interleaving(seed, rng, folder):

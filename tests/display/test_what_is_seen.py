@@ -216,7 +216,7 @@ UNTIMED, UNCHECKED = " (covariate time not checked)", " (sample ratio not checke
 def test_what_was_not_checked_stands_beside_every_verdict(options, words, tmp_path):
     table = rd.compare_variants(with_covariate(), "y", control="A", details=True, **options)
     said = table["verdict"].iloc[0].removesuffix(words)
-    assert re.fullmatch("better, unless 3 in 1,000 users have −[0-9]+ or less", said)
+    assert re.fullmatch("better, unless 3 in 1,000 users of the control have [0-9]+ or more", said)
     unless = said.removeprefix("better")
     for given in (table, pd.read_csv(_csv(table, tmp_path))):
         lines, _ = card(tmp_path, experiment=given)
@@ -226,7 +226,11 @@ def test_what_was_not_checked_stands_beside_every_verdict(options, words, tmp_pa
         lines, badge = card(tmp_path, experiment={"": roles})
         assert badge[1] == f"{said}{words}"
         guard = E.role_verdicts(given, {"y": ("guardrail", -1)})
-        assert guard["verdict"].iloc[0].startswith("safe, unless 3 in 1,000 users have ")
+        assert (
+            guard["verdict"]
+            .iloc[0]
+            .startswith("safe, unless 3 in 1,000 users of the control have ")
+        )
         assert guard["verdict"].iloc[0].endswith(words)
         unsafe = E.role_verdicts(given.assign(withheld="tiny", effect=""), {"y": ("guardrail", -1)})
         assert unsafe["verdict"].tolist() == ["not shown safe"]
@@ -263,8 +267,14 @@ def test_the_headline_of_a_pair_that_is_turned_says_for_whom_it_holds(details, w
 @pytest.mark.parametrize(
     ("details", "words"),
     [
-        (True, ", for users with a weight of up to 3, unless 3 in 1,000 users have −"),
-        (False, " (better, for users with a weight of up to 3, unless 3 in 1,000 users have −"),
+        (
+            True,
+            ", for users with a weight of up to 3, unless 3 in 1,000 users of ",
+        ),
+        (
+            False,
+            " (better, for users with a weight of up to 3, unless 3 in 1,000 users of ",
+        ),
     ],
 )
 def test_the_headline_says_for_whom_it_holds(details, words, tmp_path):

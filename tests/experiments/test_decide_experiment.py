@@ -120,18 +120,21 @@ def test_the_arms_are_those_of_the_estimate(options):
 def test_the_four_words_of_a_guardrail(effect, n, words):
     table = compared(experiment(n, 1, spend=effect), "spend")
     row = one(table, ("guardrail", "-5%"))
-    # K more users of the treatment at the value that is said take its mean to the margin.
-    claim, mean = (table[f"mean_{side}"].iloc[0] for side in ("control", "treatment"))
-    claim *= 0.95
-    value = claim + n / 2 * (claim - mean) / np.log(20)
+    control, treatment = (table[f"mean_{side}"].iloc[0] for side in ("control", "treatment"))
     first, *rest = row["verdict"].split(", unless ")
     assert first == words
     assert bool(rest) == ("unbounded" in row["remarks"]) == (words != "not shown safe")
     for text in rest:
-        said = re.fullmatch(r"3 in ([\d,]+) users have ([−\d.,]+) or (less|more)", text)
-        number = float(said[2].replace("−", "-").replace(",", ""))
+        said = re.fullmatch(
+            r"3 in ([\d,]+) users( of the control)? have ([−\d.,]+) or (less|more)", text
+        )
+        # K more users of an arm at the value that is said take its mean to the margin.
+        mean, claim = (control, treatment / 0.95) if said[2] else (treatment, control * 0.95)
+        value = claim + n / 2 * (claim - mean) / np.log(20)
+        number = float(said[3].replace("−", "-").replace(",", ""))
         assert (int(said[1].replace(",", "")), number) == (n // 2, pytest.approx(value, rel=5e-3))
-        assert said[3] == ("less" if mean > claim else "more")
+        assert said[4] == ("less" if mean > claim else "more")
+        assert number > 0  # spend of the other sign is said last
 
 
 @pytest.mark.parametrize("margin", [-0.009, "-1%"])
@@ -234,7 +237,7 @@ def test_a_guardrail_with_the_name_of_a_metric_and_other_values_has_no_bounds():
 def test_clusters_are_no_users_in_what_would_turn_a_guardrail():
     users = experiment(4000, 1, spend=0).assign(team=lambda f: f.index % 200)
     row = one(compared(users, "spend", cluster="team"), ("guardrail", "-20%"))
-    assert row["verdict"].startswith("safe, unless 3 in 100 clusters have ")
+    assert row["verdict"].startswith("safe, unless 3 in 100 clusters of the control have ")
     users["ndcg@10"] = 0.9 + (users["spend"] - 10) * 0.003
     row = one(compared(users, "ndcg@10", cluster="team"), ("guardrail", -0.02))
     assert row["note"].endswith(" clusters who lose all would turn it")
@@ -242,7 +245,10 @@ def test_clusters_are_no_users_in_what_would_turn_a_guardrail():
 
 def test_another_level_of_confidence_asks_for_more_users():
     table = compared(experiment(4000, 1, spend=0), "spend", confidence=0.99)
-    assert ", unless 5 in 2,000 users have " in one(table, ("guardrail", "-20%"))["verdict"]
+    assert (
+        ", unless 5 in 2,000 users of the control have "
+        in one(table, ("guardrail", "-20%"))["verdict"]
+    )
 
 
 def test_names_that_are_no_texts_and_a_test_that_is_unknown_are_read():
@@ -589,7 +595,7 @@ def test_values_beyond_the_bounds_of_a_name_tell_no_bounds():
     table = compared(users, "precision@5")
     assert table[["mean_control", "mean_treatment"]].iloc[0].max() < 1
     found = one(table, ("guardrail", -4.0))
-    assert found["verdict"].startswith("safe, unless 3 in 400 users have ")
+    assert found["verdict"].startswith("safe, unless 3 in 400 users of the control have ")
     for scale, unless in ((0.2, False), (20.0, True)):  # a share, and in per cent
         users["precision@5"] = scale * hits
         for options in ({}, {"strata": "half"}):
@@ -597,4 +603,4 @@ def test_values_beyond_the_bounds_of_a_name_tell_no_bounds():
             assert table["mean_treatment"].iloc[0] < 1
             found = one(table, ("guardrail", -0.04 * scale / 0.2))
             assert found["verdict"].startswith("safe")
-            assert (", unless 3 in 400 users have " in found["verdict"]) == unless
+            assert (", unless 3 in 400 users of the control have " in found["verdict"]) == unless

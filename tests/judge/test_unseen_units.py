@@ -477,24 +477,28 @@ def test_a_comparison_of_variants_says_up_to_what_weight_it_holds(options, said,
 
 @pytest.mark.parametrize("options", [{}, {"by": "zone"}])
 def test_a_metric_of_variants_without_bounds_says_what_would_turn_it(options):
-    """n·diff/K below the control's mean c: K users of that value beside n of the mean m have it,
-    too. Of arms alike in spread, the treatment is named."""
+    """n·diff/K above the treatment's mean m: K users of that value beside n of the mean c have it,
+    too. The same below c would be negative, which no user is, and is said of values of both
+    signs."""
     y = np.tile([9.0, 10, 11, 10], 50)
     both = {"variant": np.repeat(["A", "B"], 200), "y": np.r_[y, y + 1], "zone": "x"}
     data = pd.DataFrame(both).assign(user_id=range(400))
     given = {"control": "A", "expected": {"A": 1, "B": 1}, **options}
-    value = 10 - 200 * 1 / np.log(20)
-    assert f"{value:.1f}" == "-56.8"
+    above, below = 11 + 200 * 1 / np.log(20), 10 - 200 * 1 / np.log(20)
+    assert (f"{above:.1f}", f"{below:.1f}") == ("77.8", "-56.8")
+    unless = "3 in 200 users of the control have 77.8 or more"
     for found in (
         rd.compare_variants(data, "y", **given, details=True),
         rd.experiments.compare_variants_from_moments(
             rd.experiments.variant_moments(data, "y", **options), **given, details=True
         ),
     ):
-        assert found["verdict"].tolist() == ["better, unless 3 in 200 users have −56.8 or less"]
-        assert found["unless"].tolist() == ["3 in 200 users have −56.8 or less"]
+        assert found["verdict"].tolist() == [f"better, unless {unless}"]
+        assert found["unless"].tolist() == [unless]
     less = rd.compare_variants(data, "y", **given, smaller_is_better="y")
-    assert less["verdict"].tolist() == ["worse, unless 3 in 200 users have −56.8 or less"]
+    assert less["verdict"].tolist() == [f"worse, unless {unless}"]
+    losses = rd.compare_variants(data.assign(y=data["y"] - 12), "y", **given)
+    assert losses["verdict"].tolist() == ["better, unless 3 in 200 users have −68.8 or less"]
 
 
 def test_the_only_bound_that_is_known_is_asked():

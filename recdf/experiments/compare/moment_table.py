@@ -92,7 +92,7 @@ class MomentTable:
 
         moments = labelled(np.nonzero(there), {name: of[name] for name in MOMENT_COLUMNS[1:]})
         if of[LEFT_OUT].any():
-            moments[LEFT_OUT] = of[LEFT_OUT].astype(np.int64)
+            moments[LEFT_OUT] = of[LEFT_OUT]
         i, j = np.triu_indices(len(self.metrics), 1)
         cell, pair = np.nonzero(~np.isnan(self.covariances[:, i, j]) & there[:, i])
         if not len(cell):
@@ -253,7 +253,7 @@ def _read_numbers(moments: pd.DataFrame) -> dict[str, Floats]:
                 "is not a number of users",
             )
             for name, of in read.items()
-            if name in ("n", *COUNTS)
+            if name in ("n", *COUNTS) and name != LEFT_OUT  # of a segment it is a part
         ),
         ("mean", np.isnan(mean) & (n > 0), "is null beside users"),
         ("std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more"),

@@ -23,7 +23,7 @@ from ...judge.effects.units import Linear, quantity
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
 from ...judge.users import LEFT_OUT, ArmRows, ExperimentRows
 from ...stats.arms import MEAN_ROUNDING, Sample, linearise
-from ...stats.numbers import normal_quantile, scipy_module, undefined_is_nan
+from ...stats.numbers import normal_quantile, undefined_is_nan
 from ...stats.resampling import SYMMETRIC, Split, splits_p, turn_of_split
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
@@ -268,7 +268,7 @@ def users_in_both(
                 error = np.sqrt(1 / n[group, c] + 1 / n[group, t])
             apart = abs(shares[group, t] - shares[group, c])
             where[group, c, t] = apart >= HALF_AN_ERROR * error
-        said = f"{amount(int(left_out[group].max()), 'user')} in both arms"
+        said = f"{amount(round(left_out[group].max()), 'user')} in both arms"
         found.append(Difference("users_in_both", said, where))
     return found
 
@@ -411,7 +411,8 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
 
 
 def _two_sided_p(z: Floats) -> Floats:
-    return np.asarray(2 * scipy_module("special").ndtr(-np.abs(z)))
+    """p of z in a normal distribution. Tests by resampling need no SciPy."""
+    return np.vectorize(math.erfc, [np.float64])(np.abs(z) / math.sqrt(2))
 
 
 def _moved(arms: Arms, table: Mapping[str, Any], what: str, p: Floats) -> list[Difference]:

@@ -151,8 +151,10 @@ def _could_turn(row: dict[Any, Any], budget: Budget, gains: bool) -> tuple[bool,
     unbounded = np.isnan(by)
     near = by
     if unbounded.any() and not few:
-        # The treatment is named, unless the value of the control is nearer by a fifth.
+        # The treatment is named, unless the value of the control is nearer by a fifth, or that of
+        # the treatment has another sign than its mean.
         near = np.where(unbounded, np.abs(values - means) * (1.25, 1), np.inf)
+        near = np.where(unbounded & (values * means < 0), np.finfo(float).max, near)
     of_control = bool(near[0] < near[1] or math.isnan(near[1]))
     least, value = (
         number(one, form_of(one, significant=digits))

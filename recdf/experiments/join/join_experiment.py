@@ -203,6 +203,21 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
     return Frames(per_user, assignment, users, variant)
 
 
+def arms_left_out(frames: Frames, variant_col: str) -> pd.DataFrame:
+    """Return, in a row for the code of each variant, how many of its users were in several
+    variants (`lost`), and how many `stayed`."""
+    _, assignment, users, variant = frames
+    n = int(variant.max(initial=-1)) + 1
+    user = users.of_assignment
+    twice = users.several[user]
+    crossed = np.unique([user[twice], variant[twice]], axis=1)[1]
+    first = first_rows(user, users.n)
+    stayed = variant[first[(first >= 0) & ~users.several]]
+    counts = (np.bincount(one, minlength=n) for one in (crossed, stayed))
+    labels = assignment[[variant_col]].iloc[first_rows(variant, n)].reset_index(drop=True)
+    return labels.assign(**dict(zip(("lost", "stayed"), counts, strict=True)))
+
+
 def join_frames(
     frames: Frames, options: JoinOptions, by_values: pd.DataFrame | None = None
 ) -> pd.DataFrame:
@@ -275,11 +290,9 @@ def join_frames(
     if options.time:
         result["n_before_exposure"] = np.bincount(cell[early], minlength=len(rows))[at[kept]]
     if options.multi_variant == "drop":
-        twice = users.several[users.of_assignment]
-        crossed = np.unique([users.of_assignment[twice], variant[twice]], axis=1)
-        lost = np.bincount(crossed[1], minlength=int(variant.max()) + 1)
-        stayed = np.bincount(variant[assigned], minlength=len(lost))
-        result[LEFT_OUT] = (lost / np.maximum(stayed, 1))[variant[row[kept]]]
+        arms = arms_left_out(frames, options.variant_col)
+        each = arms["lost"] / arms["stayed"].clip(lower=1)
+        result[LEFT_OUT] = each.to_numpy()[variant[row[kept]]]
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_experiment"] = OneRecord(
         {
