@@ -306,6 +306,7 @@ def segment_effects(
     )
     alpha = 1 - confidence
     reach = normal_quantile((1 + confidence) / 2)
+    plain = table.drop(columns="verdict")  # which is that of a segment alone
     parts = []
     for own, one, p, p_without in zip(rows, found, p_adj, p_sound, strict=True):
         doubts = codes_of(by_rank(withheld[own][doubted[own]]))
@@ -338,7 +339,7 @@ def segment_effects(
             "effect": effect,
             "withheld": why,
             "remarks": "; ".join(remarks),
-            "verdict": sentence("segments", effect, why, remarks, table.iloc[row].to_dict()),
+            "verdict": sentence("segments", effect, why, remarks, plain.iloc[row].to_dict()),
         }
         parts.append(pd.DataFrame(numbers, index=own))
     by_columns(comparison, "comparison", segments, list(numbers))
