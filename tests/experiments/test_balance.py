@@ -112,7 +112,7 @@ def test_a_mild_difference_is_a_remark_and_counts_all_tests(rng):
         "pre",
         "better",
     )
-    assert found["verdict"].endswith(" or less (covariate time not checked)")
+    assert found["verdict"].endswith(" or more (covariate time not checked)")
     for i in range(10):
         data[f"x{i}"] = rng.permutation(x.repeat(2))
     many = compare(data, covariates=["pre", *(f"x{i}" for i in range(10))], expected=EQUAL)

@@ -306,7 +306,7 @@ def segment_effects(
     )
     alpha = 1 - confidence
     reach = normal_quantile((1 + confidence) / 2)
-    plain = table.drop(columns="verdict")  # which is that of a segment alone
+    plain = table.drop(columns="verdict", errors="ignore")  # which is that of a segment alone
     parts = []
     for own, one, p, p_without in zip(rows, found, p_adj, p_sound, strict=True):
         doubts = codes_of(by_rank(withheld[own][doubted[own]]))

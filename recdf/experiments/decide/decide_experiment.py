@@ -396,9 +396,9 @@ def decide_experiment(
     0         B     ship
     >>> import textwrap
     >>> print(textwrap.fill(decided["reasons"].iloc[0], 80))
-    ctr: better, unless 3 in 200 users have −97.9 or less (+1.50 [+1.28, +1.72], p
-    <0.001); revenue: safe, unless 3 in 200 users of the control have 23.2 or more
-    (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
+    ctr: better, unless 3 in 200 users of the control have 104 or more (+1.50
+    [+1.28, +1.72], p <0.001); revenue: safe, unless 3 in 200 users of the control
+    have 23.2 or more (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
     """
     rows = decisions(table, roles, ran)
     return pd.DataFrame([row | {"reasons": "; ".join(row["reasons"])} for row in rows])
