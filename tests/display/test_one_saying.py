@@ -48,7 +48,7 @@ def test_a_reason_of_a_table_without_details_has_the_numbers_of_its_sentence():
     users = with_covariate().assign(w=lambda f: 1 + f.index // 2 % 3)
     table = rd.compare_variants(users, "y", weight_col="w", **OF_A)
     words = "better, for users with a weight of up to 3"
-    assert table["verdict"].iloc[0].startswith(f"{words}, unless 3 in 1,000 users of the control have ")
+    assert table["verdict"].iloc[0].startswith(f"{words}, unless 3 in 1,000 users of ")
     assert table["verdict"].iloc[0].endswith(UNCHECKED)
     reasons = E.decide_experiment(table, roles={"y": "success"})["reasons"].iloc[0]
     assert words in reasons
