@@ -529,3 +529,36 @@ def _digits(pieces: list[_Strings]) -> tuple[np.uint64, int] | None:
     differing, above = (np.frombuffer(one.tobytes(), np.uint8) > 0 for one in (differs, above))
     high = np.where(differing, np.uint8(0xF0), np.uint8(0xFF)).view(np.uint64)[0]
     return same & high, 16 if above[differing].any() else 10
+
+
+# ------------------------------------------------------------------------------------------
+# Hashes of values: numbers and texts are mixed into 64 bits of each row, one column after another.
+
+
+def mix_words(hashed: ndarray, words: ndarray | np.uint64) -> None:
+    """Mix 64 bits of each row into its hash."""
+    hashed ^= words
+    hashed *= GOLDEN  # carries each bit to higher ones
+    hashed ^= hashed >> np.uint64(29)
+
+
+def mix_texts(hashed: ndarray, texts: pa.Array, most: int) -> None:
+    """Mix the length of each text and its first bytes, at `most` so many, into the hash of its
+    row."""
+    edges, data = edges_and_bytes(texts)
+    length = np.diff(edges)
+    mix_words(hashed, length.view(np.uint64))
+    if not len(length) or not length.any():
+        return
+    padded = np.zeros(int(edges[-1] - edges[0]) + 8, np.uint8)
+    padded[:-8] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
+    # A view that reads the eight bytes from each position on as one number. It is read only where a
+    # text begins or goes on.
+    words: ndarray = ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
+    begin = edges[:-1] - edges[0]
+    for start in range(0, min(int(length.max()), most), 8):
+        more = length > start
+        rows: Any = slice(None) if more.all() else np.flatnonzero(more)
+        some = hashed[rows]
+        mix_words(some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)])
+        hashed[rows] = some

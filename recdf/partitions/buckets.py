@@ -37,7 +37,7 @@ from ..errors import DataError, EngineError
 from ..evaluation.evaluate import checked
 from ..evaluation.part import Failure, ListRows, Part, PartResult, measure, result_bytes
 from ..evaluation.summary_rows import label_array
-from ..inputs.codes import GOLDEN, LOW_BYTES, edges_and_bytes
+from ..inputs.codes import mix_texts, mix_words
 from ..inputs.frames import without_dictionary
 from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
@@ -276,7 +276,7 @@ def _hash_into(hashed: ndarray, column: Any) -> None:
         return _hash_into(hashed, column.cast(pa.large_binary()))
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return _hash_bytes(hashed, column)
+        return mix_texts(hashed, column, HASHED_BYTES)
     if pa.types.is_timestamp(kind):  # files may store the same instants in different units
         column = column.cast(pa.timestamp("s", kind.tz), safe=False).cast(pa.int64())
     elif pa.types.is_date(kind):
@@ -288,36 +288,7 @@ def _hash_into(hashed: ndarray, column: Any) -> None:
     values = column.to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):  # floats that are not whole numbers are refused later
         words = values.astype(np.int64, copy=False).view(np.uint64)
-    _mix_words(hashed, words)
-    return None
-
-
-def _mix_words(hashed: ndarray, words: ndarray) -> None:
-    hashed ^= words
-    hashed *= GOLDEN
-    hashed ^= hashed >> np.uint64(29)
-
-
-def _hash_bytes(hashed: ndarray, column: Any) -> None:
-    """Mix in strings, eight bytes of each at a time."""
-    edges, data = edges_and_bytes(column)
-    length = np.diff(edges)
-    _mix_words(hashed, length.view(np.uint64))
-    if not len(length) or not length.any():
-        return
-    padded = np.zeros(int(edges[-1] - edges[0]) + 8, np.uint8)
-    padded[:-8] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
-    # A view that reads the eight bytes from each position on as one number. It is read only where a
-    # string begins or goes on.
-    words: ndarray = ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
-    begin = edges[:-1] - edges[0]
-    for start in range(0, min(int(length.max()), HASHED_BYTES), 8):
-        rows = np.flatnonzero(length > start)
-        some = hashed[rows]
-        _mix_words(
-            some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)]
-        )
-        hashed[rows] = some
+    return mix_words(hashed, words)
 
 
 # -- rows of Arrow tables

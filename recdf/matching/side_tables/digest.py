@@ -7,6 +7,7 @@ library that holds them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypedDict, TypeVar
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pandas import Series
 
-from ...inputs.codes import GOLDEN, LOW_BYTES
+from ...inputs.codes import GOLDEN, mix_texts, mix_words
 from ...inputs.machine import each
 
 OfRows = TypeVar("OfRows")
@@ -24,8 +25,6 @@ DIGEST_BYTES = 8
 
 # So many rows are read at a time, which stay in the processor's cache.
 READ = 2**14
-
-_HALF = np.uint64(32)
 
 
 class DescribedSide(TypedDict):
@@ -60,31 +59,23 @@ def hashes(labels: Series) -> np.ndarray:
 def _of_blocks(columns: Sequence[Series], made: Callable[[np.ndarray], OfRows]) -> list[OfRows]:
     """Return what is made of the hashes of the rows of each block."""
     bits = [_Bits.of(series.array) for series in columns]
+    n = len(columns[0]) if columns else 0
 
     def block(first: int) -> OfRows:
-        found = np.full(1, GOLDEN)
+        hashed = np.full(min(READ, n - first), GOLDEN)
         for one in bits:
-            found = _mixed(found, one.hashed(slice(first, first + READ)))
-        return made(found)
+            mix_words(hashed, one.words(slice(first, first + READ)))
+        mix_words(hashed, GOLDEN)  # without it, few rows could add up to the sum of others
+        return made(hashed)
 
-    return each(block, range(0, len(columns[0]) if columns else 0, READ))
-
-
-def _mixed(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return numbers whose bits depend on all bits of both."""
-    found = one ^ other
-    for _ in range(2):  # of one round, sums of few numbers may be alike
-        found *= GOLDEN  # carries each bit to higher ones
-        found ^= found >> _HALF
-    return found
+    return each(block, range(0, n, READ))
 
 
 class _Bits(NamedTuple):
-    """64 bits of each value: those of a number (`data`), of a text (the bytes of `data` between two
-    `edges`), or of a label by its code; `null` marks nulls."""
+    """64 bits of each value: those of a number, or a hash of a text, or those of a label by its
+    code; `null` marks nulls."""
 
-    data: np.ndarray
-    edges: np.ndarray | None = None
+    values: Any
     codes: np.ndarray | None = None
     null: np.ndarray | None = None
 
@@ -94,49 +85,26 @@ class _Bits(NamedTuple):
         null = np.asarray(array.is_null(), bool) if array.null_count else None
         if pa.types.is_dictionary(array.type):
             codes = array.indices.fill_null(0).to_numpy()
-            table = cls.of(array.dictionary).hashed(slice(None))
-            return cls(np.append(table, GOLDEN), codes=codes, null=null)
-        if pa.types.is_large_string(array.type):
-            array = array.fill_null("")
-            _, edges, data = array.buffers()
-            at = np.frombuffer(edges or bytes(8), np.int64)[array.offset :][: len(array) + 1]
-            return cls(np.frombuffer(data or b"", np.uint8), at, null=null)
-        return cls((array.fill_null(0) if array.null_count else array).to_numpy(), null=null)
+            table = cls.of(array.dictionary).words(slice(None))
+            return cls(np.append(table, GOLDEN), codes, null)
+        is_text = pa.types.is_large_string(array.type)
+        array = array if null is None else array.fill_null("" if is_text else 0)
+        return cls(array if is_text else array.to_numpy(), None, null)
 
-    def hashed(self, rows: slice) -> np.ndarray:
-        if self.edges is not None:
-            start, stop, _ = rows.indices(len(self.edges) - 1)
-            values = _hashes_of_texts(self.data, self.edges[start : stop + 1])
-        elif self.codes is None:
-            values = self.data[rows].view(np.uint64)
-            if self.data.dtype.kind == "f":  # whole numbers have the bits of integers
-                numbers = self.data[rows]
+    def words(self, rows: slice) -> np.ndarray:
+        if self.codes is not None:
+            words = self.values.take(self.codes[rows])
+        elif isinstance(self.values, pa.Array):
+            words = np.zeros(len(texts := self.values[rows]), np.uint64)
+            mix_texts(words, texts, sys.maxsize)
+        else:
+            numbers = self.values[rows]
+            words = numbers.view(np.uint64)
+            if numbers.dtype.kind == "f":  # whole numbers have the bits of integers
                 whole = (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**63)
                 integers = np.where(whole, numbers, 0).astype(np.int64).view(np.uint64)
-                values = np.where(whole, integers, values)
-        else:
-            values = self.data.take(self.codes[rows])
-        return values if self.null is None else np.where(self.null[rows], GOLDEN, values)
-
-
-def _hashes_of_texts(text: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return a hash of the bytes between each two edges, which are read eight at a time."""
-    found = np.diff(edges).astype(np.uint64)
-    if not len(found):
-        return found
-    first = int(edges[0])
-    data = np.append(text[first : edges[-1]], np.zeros(8, np.uint8))
-    words: np.ndarray = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
-    start = edges[:-1] - first
-    length = np.diff(edges)
-    rows: Any = slice(None)
-    for at in range(0, int(length.max()), 8):
-        left = length - at
-        if left.min() <= 0:
-            rows = np.flatnonzero(left > 0)
-        read = words.take(start[rows] + at) & LOW_BYTES.take(left[rows], mode="clip")
-        found[rows] = _mixed(found[rows], read)
-    return found
+                words = np.where(whole, integers, words)
+        return words if self.null is None else np.where(self.null[rows], GOLDEN, words)
 
 
 def plain_values(values: Any) -> Any:
