@@ -23,8 +23,13 @@ from ..evaluation.evaluate import evaluate
 from ..evaluation.result import Evaluation, join_results, read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows, write_files
 from ..evaluation.summary import summarize
-from ..experiments import decide_experiment, read_plan, role_verdicts
-from ..experiments.decide.decide_experiment import Roles, decisions, plan_sentence
+from ..experiments import read_plan, role_verdicts
+from ..experiments.decide.decide_experiment import (
+    Roles,
+    decisions,
+    plan_sentence,
+    table_of_decisions,
+)
 from ..formats.file_sets import read_beside, read_files
 from ..inputs.options import as_columns
 from ..publishing import (
@@ -157,14 +162,14 @@ def decided(table: DataFrame, roles: Roles, ran: Given) -> tuple[Tables, str]:
     treatment for a terminal, with a line for each reason."""
     if not roles:
         return {}, ""
-    decision = decide_experiment(table, roles=roles, ran=ran)
+    rows = decisions(table, roles, ran)
     lines = []
-    for row in decisions(table, roles, ran):
+    for row in rows:
         lines.append(
             f"\nDecision, {row['treatment']} vs. {row['control']}: {row['decision'].upper()}"
         )
         lines += [f"  {line}" for line in (*row["reasons"], plan_sentence(row)) if line]
-    tables = {"decision": decision, "roles": role_verdicts(table, roles)}
+    tables = {"decision": table_of_decisions(rows), "roles": role_verdicts(table, roles)}
     return tables, plain_signs("\n".join(lines))
 
 

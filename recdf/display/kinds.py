@@ -536,11 +536,7 @@ TABLE_KINDS: dict[str, Kind] = {
         todo={"worse": CHANGED},
     ),
     "shrunken": Kind(
-        f"{PAIR} shrunken",
-        "Segments",
-        of_comparison,
-        table=_comparison_cells,
-        part="segments",
+        f"{PAIR} shrunken", "Segments", of_comparison, table=_comparison_cells, part="segments"
     ),
     "over_time": Kind(
         "metric diff ci_low ci_high trend_verdict",

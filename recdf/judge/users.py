@@ -146,8 +146,9 @@ def own_variant(
     return result
 
 
-# The column of joined users that says how many of their variant were left out for each who stayed,
-# since they were in another variant, too. Its sum is their number, in any part of the rows.
+# A column of joined users: the number of users of their variant who were left out, since they were
+# in another variant too, divided by the number of those who stayed. Its sum over all users of a
+# variant is how many were left out, and its sum over some of them is their part of that.
 LEFT_OUT = "n_multi_variant"
 
 # A column of fewer values names no units.

@@ -113,15 +113,22 @@ def sentence(
     if effect_both is not None:
         words["both"] = EFFECTS["models"].get(effect_both, "not shown")
     effect = "" if withheld else EFFECTS[kind].get(effect, effect)
-    added = [CAUTIONS[code] for code in remarks if CAUTIONS[code].adds]
-    text = CAUTIONS[withheld].words if withheld else "".join(one.adds for one in added)
-    try:
-        return effect + text.format_map(_Words(words, row))  # type: ignore[arg-type]
-    except KeyError:  # a table without details has the sentence, and not the numbers inside it
-        given = row.get("as_given", row.get("verdict"))
-        if withheld:
-            return given or f"check: {CAUTIONS[withheld].topic}"
-        return f"{effect} ({given or code_names(one.code for one in added)})"
+    texts = {code: CAUTIONS[code].adds for code in remarks}
+    if withheld:
+        texts = {withheld: CAUTIONS[withheld].words}
+    known = _Words(words, row)  # type: ignore[arg-type]
+    said = [effect]
+    for code, text in texts.items():
+        try:
+            said.append(text.format_map(known))
+        except KeyError:  # a table without details has the sentence, and not the numbers inside it
+            given = row.get("as_given", row.get("verdict"))
+            if withheld:
+                return given or f"check: {CAUTIONS[withheld].topic}"
+            if given:
+                return f"{effect} ({given})"
+            said.append(f" ({CAUTIONS[code].name})")
+    return "".join(said)
 
 
 def users_up_to(most: float, of: str, units: str = "users") -> str:

@@ -281,12 +281,14 @@ def pair(
 
 def relevant_last(lists: Ranked, pairs: Pairs, gain: ndarray) -> tuple[Ranked, Pairs]:
     """Order the rows of each tie by their gains, smallest first."""
+    if lists.level is None:
+        return lists, pairs
     gains = gain[pairs.sought]
     grades = np.unique(gains[gains > 0])
     grade = np.zeros(len(lists.item), np.int64)
     grade[pairs.place] = np.searchsorted(grades, gains, side="right")
     grade[pairs.repeat] = grade[pairs.first]
-    order = None if lists.level is None else _tie_order(lists, grade)
+    order = _tie_order(lists, grade)
     if order is None:
         return lists, pairs
     to = np.empty_like(order)

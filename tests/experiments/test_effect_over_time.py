@@ -215,7 +215,9 @@ def test_the_trend_of_a_full_panel_is_welchs_test_of_the_users_slopes(rng):
         assert (table["trend_ci_low"].iloc[0], table["trend_ci_high"].iloc[0]) == pytest.approx(
             (low, high), rel=1e-9
         )
-        assert table["trend_verdict"].unique().tolist() == ["fades (unbounded, ratio not checked)"]
+        assert table["trend_verdict"].unique().tolist() == [
+            "fades (unbounded) (sample ratio not checked)"
+        ]
         thirds = grid[:, :3].mean(axis=1), grid[:, 6:].mean(axis=1)
         assert table["trend_early"].iloc[0] == pytest.approx(
             thirds[0][1::2].mean() - thirds[0][::2].mean()

@@ -278,12 +278,8 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
             caption += "; p and verdict are about the difference between all segments of a metric"
             drawings = page.forests(given)
         tables.insert(0, page.block(given, caption, "segments.csv"))
-        if not subject:
-            case = Case(
-                tables[0].badge,  # type: ignore[arg-type]
-                [*segment_sentences(given).values()],
-                ALONE,
-            )
+        if not subject and (badge := tables[0].badge):
+            case = Case(badge, [*segment_sentences(given).values()], ALONE)
     yield Section("segments", "Segments", tables=tables, drawings=drawings, said=said, case=case)
 
 

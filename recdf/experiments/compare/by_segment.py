@@ -306,7 +306,8 @@ def segment_effects(
     )
     alpha = 1 - confidence
     reach = normal_quantile((1 + confidence) / 2)
-    plain = table.drop(columns="verdict", errors="ignore")  # which is that of a segment alone
+    # The verdict of a row is about its own segment, and no sentence about all of them may quote it.
+    plain = table.drop(columns="verdict", errors="ignore")
     parts = []
     for own, one, p, p_without in zip(rows, found, p_adj, p_sound, strict=True):
         doubts = codes_of(by_rank(withheld[own][doubted[own]]))
@@ -317,7 +318,8 @@ def segment_effects(
         rests = doubts if differs and not p_without <= alpha else []
         why = [*unlike, *rests, ""][0]
         effect = "" if why else "differs" if differs else "none"
-        # What qualifies the effect of a segment qualifies the difference to the others.
+        # What qualifies the effect of a segment qualifies its difference to the others. The segment
+        # with the most such remarks gives the sentence its numbers.
         told = np.array([one[own] & (effect == "differs") for one in unless])
         row = own[np.argmax(withheld[own] == why if why else told.sum(axis=0))]
         remarks = doubts + [

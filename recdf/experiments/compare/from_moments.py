@@ -59,13 +59,7 @@ from ..samples import (
     which_tests,
 )
 from .arms_of_users import with_repeats
-from .moment_table import (
-    CELL_NUMBERS,
-    MomentTable,
-    label_columns,
-    names_of_metrics,
-    read_moments,
-)
+from .moment_table import CELL_NUMBERS, MomentTable, label_columns, names_of_metrics, read_moments
 from .summed_users import ArmsInCells, Specs
 from .two_sample import measured_means
 from .variants import compare_users, compare_variants

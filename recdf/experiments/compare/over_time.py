@@ -438,10 +438,10 @@ def effect_over_time(
     ...     kind="since_exposure",
     ... )
     >>> table[["period", "n_control", "diff", "trend", "trend_verdict"]]
-       period  n_control  diff  trend                         trend_verdict
-    0       0         20  5.95  -3.05  fades (unbounded, ratio not checked)
-    1       1         20  2.90  -3.05  fades (unbounded, ratio not checked)
-    2       2         20 -0.15  -3.05  fades (unbounded, ratio not checked)
+       period  n_control  diff  trend                                 trend_verdict
+    0       0         20  5.95  -3.05  fades (unbounded) (sample ratio not checked)
+    1       1         20  2.90  -3.05  fades (unbounded) (sample ratio not checked)
+    2       2         20 -0.15  -3.05  fades (unbounded) (sample ratio not checked)
     """
     if kind == "since_exposure" and exposure_col is None:
         raise OptionError(

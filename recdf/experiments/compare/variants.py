@@ -111,14 +111,8 @@ def columns_of_users(
         )
         names += [name for pair in pairs for name in pair if name is not None]
         names += key_of_health(health)
-        names += [
-            "user_id",
-            LEFT_OUT,
-            "n_true",
-            "n_rows",
-            "weight",
-            str(evaluated(head).get("weight")),
-        ]
+        names += ["user_id", "n_true", "n_rows", "weight", str(evaluated(head).get("weight"))]
+        names.append(LEFT_OUT)
         names += [name for name in head.columns if looks_like_date(head[name])]
         user_col, _, _, cluster, *_ = named
         if as_columns(user_col) != ["user_id"] and not as_columns(cluster):
@@ -575,7 +569,9 @@ def _clusters_of_parts(
 ) -> tuple[UsersInRows, list[Difference]]:
     """The sums of clusters in parts, and what times and strata say against their variants."""
     head = parts.head
-    if health is not None or LEFT_OUT in head:  # whose users are looked for one by one
+    # The users of a health table are looked for one by one, and those who were left out are counted
+    # by rows.
+    if health is not None or LEFT_OUT in head:
         raise RowsNeeded
     labels = list(dict.fromkeys([variant_col, *by_cols, *times.strata]))
     dates = [name for name in head.columns if looks_like_date(head[name])]

@@ -367,8 +367,8 @@ def strata_moved(
 ) -> list[Difference]:
     """Where the strata of one arm's users are worth more, by the `Worth` of every row.
 
-    So many segments share the level. Those that share no user (`apart`) are tested together, too,
-    since each has few users.
+    `n_sharing` segments share the level. Those that have no user in common (`apart`) are tested
+    together, too, since each has few users.
     """
     moved, least, z, error = worth.T.reshape(4, len(arms.groups), -1)
     p = n_sharing * _two_sided_p(np.where(abs(moved) >= least, z, 0))

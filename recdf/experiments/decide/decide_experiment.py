@@ -400,7 +400,11 @@ def decide_experiment(
     [+1.28, +1.72], p <0.001); revenue: safe, unless 3 in 200 users of the control
     have 23.2 or more (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
     """
-    rows = decisions(table, roles, ran)
+    return table_of_decisions(decisions(table, roles, ran))
+
+
+def table_of_decisions(rows: list[Row]) -> pd.DataFrame:
+    """Return decisions as a table, in which the reasons of each are one text."""
     return pd.DataFrame([row | {"reasons": "; ".join(row["reasons"])} for row in rows])
 
 

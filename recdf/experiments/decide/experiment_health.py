@@ -547,8 +547,9 @@ def others(digest: str, hashed: Hashes) -> Mask:
 
 
 def withheld_by(code: str, given: Any) -> Any:
-    """Return tables of effects, or of a decision, whose verdicts a code withholds, as they are
-    where `compare_variants` is told of it; anything else as it is."""
+    """Return the tables of an experiment with all their verdicts withheld by the code of a caution,
+    as if `compare_variants` had known of it. Without a code, and for anything that has no such
+    verdicts, return what was given."""
     if isinstance(given, Mapping):
         return {name: withheld_by(code, table) for name, table in given.items()}
     columns = {*getattr(given, "columns", ())}

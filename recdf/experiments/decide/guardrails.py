@@ -115,10 +115,12 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> None:
 
 
 def ask_one_sided(table: dict[str, Any], said: Mask, gains: Mask, confidence: float) -> None:
-    """Ask what is `said` in a table by columns whether a few unseen units at the only bound that
-    is known turn it. Remark where these would not, and give the numbers of those without a bound.
+    """Ask of the rows of a table in which something is `said` whether a few unseen units at the
+    only bound that is known would turn it. If they would not, say in `unless` which values beyond
+    the other end would, and add the remark.
 
-    `gains` says where units of the treatment that gain turn it.
+    The table comes as its columns by name. `gains` says in which rows it takes units of the
+    treatment that gain to turn what is said.
     """
     table["unless"] = [""] * len(said)
     for i in np.flatnonzero(said):
@@ -131,9 +133,11 @@ def ask_one_sided(table: dict[str, Any], said: Mask, gains: Mask, confidence: fl
 
 
 def _could_turn(row: dict[Any, Any], budget: Budget, gains: bool) -> tuple[bool, bool]:
-    """Say whether a few unseen units at a bound would turn what is said of two arms and a margin,
-    and whether a bound is not known; give `row` their numbers. `gains` says which way they turn
-    it."""
+    """Return whether a few unseen units at a bound would turn what is said of two arms and a
+    margin, and else whether a bound is not known. Give `row` the numbers of these units.
+
+    `gains` : it takes units of the treatment that gain, and not units that lose.
+    """
     adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
     control, mean = means = np.array([row[f"mean_{side}{adjusted}"] for side in _SIDES])
     n = np.array([row[f"n_typical_{side}"] for side in _SIDES])

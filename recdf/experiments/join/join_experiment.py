@@ -438,9 +438,11 @@ def join_experiment(
     -------
     DataFrame
         `by` columns, the columns of `assignment`, the metric columns, `has_metrics` (bool), with
-        `time_col` `n_before_exposure` (int64), and with `multi_variant="drop"` `n_multi_variant`:
-        for each user who stayed, how many of the variant were left out, so that its sum is their
-        number in any part of the rows. Rows in the order of `assignment`, within each `by` value.
+        `time_col`, `n_before_exposure` (int64). With `multi_variant="drop"` also `n_multi_variant`:
+        the number of users of the variant who were left out, divided by the number of those who
+        stayed. Its sum over all users of a variant is how many were left out, and its sum over
+        some of them is their part of that. Rows in the order of `assignment`, within each `by`
+        value.
         With `missing="nan"` integer metrics are Int64. `attrs["recdf_experiment"]`
         holds the options and the counts `n_assigned`, `n_missing`, `n_unassigned`,
         `n_multi_variant`, `n_repeated`, `n_before_exposure`, `n_unexposed`,
