@@ -54,7 +54,10 @@ def test_a_harm_stands_above_every_open_line(tmp_path):
     path = rd.report(path=tmp_path / "r.html", experiment=table)
     lines, kind, badge = card_of(path)
     assert (kind, badge) == ("worse", "harm on clicks")
-    assert lines["For whom worse"].startswith("Worse: B against A on clicks: worse, unless 3 in ")
+    assert re.match(
+        r"Worse: B against A on clicks: worse, unless 3 in \d+ users have [\d.]+ or more, −0\.",
+        lines["For whom worse"],
+    )
     rows = section(path, "experiment").split("verdict")[1]
     assert rows.index("clicks") < rows.index("ndcg")
     both = rd.report(
