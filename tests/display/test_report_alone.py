@@ -1,6 +1,8 @@
 """Pages about an experiment or about off-policy estimates alone, and what an experiment's card
 says."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
