@@ -239,7 +239,7 @@ def _with_turned(row: Row, ready: Ready, found: MeanEffect, settings: Settings) 
     own = sides[int(up)]
     by = abs(row["diff"]) / own.max() if own.any() else np.inf  # null without a bound
     down = (own[1] > own[0]) == up
-    return but(row, turned_by=by, turned_down=down, most_moved=tested.max())
+    return but(row, turned_by=by, turned_down=down, most_moved=np.fmax.reduce(tested, axis=None))
 
 
 def moved_by_bounds(units: Units, kind: MetricKind) -> tuple[float, float, Floats]:

@@ -200,9 +200,9 @@ def plan_experiment(
       δ, without an effect; with a relative margin u the control's part is (1 + u)²/(c·n). Each of G
       guardrails has the power 1 − (1 − power)/G, so that all of them are shown safe with the chance
       `power`.
-    * A metric that has bounds, as ndcg has 0 and 1: ln(1/α) users who lose or gain all, whom a
+    * A metric that has a bound, as ndcg has 0 and 1, and revenue 0: ln(1/α) users at it, whom a
       sample may lack by chance, must not turn what is found. With the reach r of one user, from the
-      mean m of the past to the bound, mde is at least z_power·s·√(1/(c·n) + 1/((1 − c)·n)) +
+      mean m of the past to the farther bound, mde is at least z_power·s·√(1/(c·n) + 1/((1 − c)·n)) +
       ln(1/α)·r/(n of an arm).
     * n_low, n_high: n·exp(∓1.96·v), with v² the variance of ln(s²/m²) by z²/s² − 2·z/m of the units
       of the past.
@@ -312,7 +312,7 @@ def plan_experiment(
         # How far a user of the control and one of the treatment can be from what is said of them.
         low, high = metric.kind.bounds(np.array(past.mean))
         left = past.mean - low, high - past.mean
-        most = np.max(left)  # null where a bound is not known
+        most = np.fmax(*left)  # null where no bound is known
         of_sign = {"greater": left[::-1], "less": left} if most > 0 else {}
         reach = of_sign.get(alternative, (most, most))
         few = 0.0
