@@ -202,8 +202,8 @@ def plan_experiment(
       `power`.
     * A metric that has a bound, as ndcg has 0 and 1, and revenue 0: ln(1/α) users at it, whom a
       sample may lack by chance, must not turn what is found. With the reach r of one user, from the
-      mean m of the past to the farther bound, mde is at least z_power·s·√(1/(c·n) + 1/((1 − c)·n)) +
-      ln(1/α)·r/(n of an arm).
+      mean m of the past to the farther bound, mde is at least
+      z_power·s·√(1/(c·n) + 1/((1 − c)·n)) + ln(1/α)·r/(n of an arm).
     * n_low, n_high: n·exp(∓1.96·v), with v² the variance of ln(s²/m²) by z²/s² − 2·z/m of the units
       of the past.
 
