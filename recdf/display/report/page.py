@@ -323,8 +323,8 @@ def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
         users = pd.concat(arms).groupby(level=0).max()
         about = (
             f"{amount(len(users), 'variant')} · {amount(int(users.sum()), unit_of_rows(table))} · "
+            f"{amount(table['metric'].nunique(), 'metric')}"
         )
-        about += amount(table["metric"].nunique(), "metric")
         return "A/B test of recommendations", about
     titles = [one.title for one in sections if one.id not in ("validity", "verdict")]
     return "Recommendations" + f": {titles[0]}" * (len(titles) == 1), ""
