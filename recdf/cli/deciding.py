@@ -145,6 +145,7 @@ def _experiment(given: Namespace, options: Given) -> Reply:
         or None,
         "expected": expected,
         "time_col": given.period_col,
+        "bounds": as_bounds(given.bounds),
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float)
         or None,
         "test": dict.fromkeys(specs, options.get("test", "t"))
@@ -465,6 +466,7 @@ EXPERIMENT = Command(
         "change over it withhold the verdict",
         "--how {mean,sum}": "roll several lists of a user up (lists by session, users assigned)",
     }
+    | BOUNDS_FLAG
     | ROLES,
     ["metrics", "covariates", "by", "over"],
     with_control=True,

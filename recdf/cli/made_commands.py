@@ -40,7 +40,7 @@ from ..off_policy.log_additions import target_from_recs
 from ..partitions.dealt_users import IMPRESSION_FILES, impressions_parquet
 from ..publishing import PER_USER, is_there, made, staging_folder
 from ..tables.cells import amount, doing
-from .arguments import BOUNDS_FLAG, Given, as_pairs, flag, given_files, taken_by
+from .arguments import BOUNDS_FLAG, Given, as_bounds, as_pairs, flag, given_files, taken_by
 from .commands import ESTIMATED, Command, Reply, Tables, brief_text, plain_signs, texts_and
 from .deciding import compact, expected_arguments, metric_arguments, read_lists, sides_of_folders
 from .stored_runs import (
@@ -124,6 +124,7 @@ def _quantiles(given: Namespace, options: Given) -> Reply:
 def _plan(given: Namespace, options: Given) -> Reply:
     result, users, specs = _users_and_metrics(given)
     keys = result.spec["user_col"]
+    options["bounds"] = as_bounds(given.bounds)
     if given.baseline is not None:
         if len(result.spec["by"]) != 1:
             raise OptionError(
@@ -525,7 +526,8 @@ MADE = (
             "--how RULE": "sum or mean: adds up the lists of a user, where a user has several "
             "(lists by session)",
             "--baseline NAME": "plan a comparison of models with this one",
-        },
+        }
+        | BOUNDS_FLAG,
         ["metrics", "model_col", "user_col", "covariates", "arrivals"],
     ),
     Command(

@@ -130,12 +130,18 @@ class MetricKind(NamedTuple):
         odd = (((one > 0) & (one < 1)).any() for one in (values[:1000], values))
         return self._replace(seen=(low, high), share=low >= 0 and high <= 1 and not any(odd))
 
-    def bounds(self, means: Floats) -> MetricBounds:
+    def bounds(
+        self, means: Floats, metric: str = "", declared: DeclaredBounds | None = None
+    ) -> MetricBounds:
         """Return the bounds of the metric, which has these means; NaN where nothing tells one.
 
-        Bounds are those of the definition, and 0 and 1 of zeros and ones. A column of another kind
-        may have the name of a metric: a value or mean outside says that they are not its bounds.
+        Bounds are those that a caller has declared, those of the definition, and 0 and 1 of zeros
+        and ones. A column of another kind may have the name of a metric: a value or mean outside
+        says that they are not its bounds.
         """
+        if declared and metric in declared:
+            bounds_of(metric, declared, means, np.array(self.seen))  # refuses values outside
+            return declared[metric]
         known = direction_of(self.mean)
         found = (0.0, 1.0) if self.share else known.bounds if known else (None, None)
         low, high = (np.nan if one is None else one for one in found)

@@ -85,7 +85,7 @@ class Settings:
     """Options that every pair of arms or models needs, and the table that is made of them.
 
     `tests` has the test of every metric, and `margins` what does not matter in some of them.
-    `primary` metrics are a family of their own.
+    `primary` metrics are a family of their own, and `bounds` are those that the caller declares.
     """
 
     tests: Mapping[str, VariantTest | PairTest] = field(default_factory=dict)
@@ -101,6 +101,7 @@ class Settings:
     missing: PairMissing = "raise"
     margins: Mapping[str, float] = field(default_factory=dict)
     details: bool = True
+    bounds: Mapping[str, MetricBounds] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_record(self)

@@ -101,6 +101,8 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
         "out",
         "--overwrite",
     ]
+    options["bounds"] = {"revenue@10": (0, 90_000)}
+    arguments += ["--bounds", "revenue@10=0,90000"]
     assert run(capsys, *call, *arguments, "--missing", "nan")[0] == 0
     joined = shown().join_experiment(GROUPS, missing="nan")
     want = rd.compare_variants(joined, METRICS, control="A", expected={"A": 1, "B": 1}, **options)

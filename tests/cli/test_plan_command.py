@@ -29,6 +29,8 @@ def test_plan_writes_what_the_function_gives(capsys, folder):
         "timestamp",
         "--n-comparisons",
         "2",
+        "--bounds",
+        "revenue@10=0,9000",
         "--out",
         "out",
     )
@@ -41,6 +43,7 @@ def test_plan_writes_what_the_function_gives(capsys, folder):
         guardrails={"revenue@10": "-10%"},
         arrivals=EX.arrivals_by_day(SHOP.log, time_col="timestamp"),
         n_comparisons=2,
+        bounds={"revenue@10": (0, 9000)},
     )
     pd.testing.assert_frame_equal(written("out/plan.parquet"), want, check_dtype=False)
     assert run(capsys, "plan", "ab", "--metric", "revenue@10", "--n", "900", "--sequential")[0] == 0

@@ -2,6 +2,7 @@
 read by guardrails and plans. Expected are the bounds of the definitions, and counts by hand."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -106,6 +107,46 @@ def test_bounds_are_those_of_the_definition_and_of_zeros_and_ones(compare, optio
         np.testing.assert_array_equal(found[name], bounds, err_msg=name)
 
 
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("compare", "options"),
+    [*((one, how) for one in (by_rows, by_file) for how in HOW), (by_moments, {})],
+)
+def test_a_caller_declares_bounds_and_values_outside_are_refused(compare, options, tmp_path):
+    """In every design; of a ratio its values are the means of the arms."""
+    users = people()
+    if options.get("cluster"):
+        users = users.assign(store=2 * users["store"] + (users["variant"] == "B"))
+    metrics = {name: METRICS[name] for name in ("spend", "ctr", "hitrate@10")}
+    given = {"spend": (-5, 90), "ctr": (0, 2.5)}
+    found = bounds_of(compare(users, metrics, tmp_path, **options, bounds=given))
+    assert found == given | {"hitrate@10": (0, 1)}
+    most = users["spend"].max()
+    with pytest.raises(rd.DataError, match=rf"'spend' has values .* to {most:g}, outside of"):
+        compare(users, metrics, tmp_path, **options, bounds={"spend": (0, most - 0.1)})
+    with pytest.raises(rd.DataError, match=r"'ctr' has values .* outside of"):
+        compare(users, metrics, tmp_path, **options, bounds={"ctr": (0, 0.01)})
+
+
+@pytest.mark.parametrize("compare", [by_rows, by_file, by_moments])
+@pytest.mark.parametrize(
+    ("bounds", "by", "verdict"),
+    [
+        ((0, 20), 200 / 11, "better"),  # of B's mean 11, a user who has 0 takes 11/200
+        ((9, 500), 200 / 490, "check: 0.41 users who gain all would turn it"),  # 10 is A's mean
+        ((-1000, 12), 200 / 1011, "check: 0.20 users who lose all would turn it"),
+    ],
+)
+def test_users_at_a_declared_bound_may_turn_what_is_said(compare, bounds, by, verdict, tmp_path):
+    y = np.tile([9.0, 10, 11, 10], 50)
+    users = pd.DataFrame({"variant": np.repeat(["A", "B"], 200), "y": np.r_[y, y + 1]})
+    users["user_id"] = range(400)
+    options = {"larger_is_better": "y", "expected": {"A": 1, "B": 1}, "bounds": {"y": bounds}}
+    row = compare(users, "y", tmp_path, **options).iloc[0]
+    assert (row["verdict"], row["unless"]) == (verdict, "")
+    assert row["turned_by"] == pytest.approx(by)
+
+
 @pytest.mark.parametrize("compare", [by_rows, by_file, by_moments])
 def test_a_value_in_another_arm_tells_of_the_column(compare, tmp_path):
     users = people()
@@ -153,6 +194,71 @@ def test_zeros_and_ones_of_a_day_have_bounds(how, second, tmp_path):
         found = table[["metric_low", "metric_high"]].to_numpy()
         of_ndcg = (0, 1) if how == "mean" else NONE
         np.testing.assert_array_equal(found, [(0, 1), (0, 1), of_ndcg, NONE, second, of_ndcg])
+
+
+def test_a_trend_takes_declared_bounds():
+    """The effects fall by 1 a day, and each user's own values by .5 or rise by as much. A unit at
+    a bound moves each day by its distance r over the n = 100 of an arm, and the slope by Σ|c|·r/n
+    of the days' contrasts c = (-.5, 0, .5)."""
+    users = pd.DataFrame({"user_id": range(200), "variant": ["A", "B"] * 100})
+    rows = users.merge(pd.DataFrame({"day": [1.0, 2, 3]}), how="cross")
+    treated, one = rows["variant"] == "B", rows["user_id"] // 2
+    rows["y"] = 10 + one % 5 + (one % 2 - 0.5) * (rows["day"] - 2) + treated * (4 - rows["day"])
+    options = {"control": "A", "time_col": "day", "exposure_col": None, "details": True}
+    options |= {"expected": {"A": 1, "B": 1}}
+
+    def trend(**bounds):
+        found = EX.effect_over_time(rows, "y", **options, **bounds)
+        return found.iloc[0]["trend_verdict"], found["remarks"].unique().tolist()
+
+    assert trend() == ("fades (unbounded)", ["unbounded"])
+    # A's mean is 12 each day and B's 15, 14 and 13.
+    assert trend(bounds={"y": (0, 18)}) == ("fades", [""])
+    verdict, remarks = trend(bounds={"y": (0, 900)})
+    turned = 1 / ((900 - 12) / 100)
+    assert verdict == f"check: {turned:.2f} users who lose or gain all would turn it"
+    assert remarks == ["unseen_units"]
+    with pytest.raises(rd.DataError, match=r"'y' has values from 9\.5 to 17\.5, outside of"):
+        trend(bounds={"y": (0, 16)})
+
+
+def test_plans_take_declared_bounds():
+    """s = 1; the farther bound is 60 from the mean 10, and K users may be at it by chance."""
+    users = pd.DataFrame({"spend": np.tile([9.0, 11], 100)})
+    spread = np.sqrt(200 / 199)
+    plan = EX.plan_experiment(users, "spend", n=1000, bounds={"spend": (0, 70)}).iloc[0]
+    least = stats.norm.ppf(0.8) * spread * np.sqrt(2 / 500) + K * 60 / 500
+    assert plan["mde_abs"] == pytest.approx(least, rel=1e-4)
+    lists = pd.DataFrame({"user_id": np.arange(400) % 200, "model": np.repeat(["a", "b"], 200)})
+    lists["spend"] = np.r_[users["spend"], np.tile([10.0, 10, 8, 12], 50)]  # differ by ±1
+    options = {"baseline": "a", "n": 1000, "bounds": {"spend": (0, 70)}}
+    plan = EX.plan_comparison(lists, "spend", **options).iloc[0]
+    least = stats.norm.ppf(0.8) * spread * np.sqrt(1 / 1000) + K * 70 / 1000
+    assert plan["mde_abs"] == pytest.approx(least, rel=1e-4)
+    for function, frame in ((EX.plan_experiment, users), (EX.plan_comparison, lists)):
+        given = options if function is EX.plan_comparison else {"n": 1000}
+        with pytest.raises(rd.DataError, match="'spend' has values"):
+            function(frame, "spend", **given | {"bounds": {"spend": (0, 10)}})
+
+
+OF_USERS = {
+    "variants": partial(rd.compare_variants, metrics="y", control="A"),
+    "moments": lambda users, **bounds: EX.compare_variants_from_moments(
+        EX.variant_moments(users, "y"), control="A", **bounds
+    ),
+    "over_time": partial(
+        EX.effect_over_time, metrics="y", control="A", time_col="day", exposure_col=None
+    ),
+    "plan": partial(EX.plan_experiment, metrics="y", n=100),
+}
+
+
+@pytest.mark.parametrize("bounds", [{"y": (1, 0)}, {"y": 3}, {"z": (0, 1)}, {"y": "ab"}, 3])
+@pytest.mark.parametrize("function", OF_USERS)
+def test_wrong_bounds_are_errors(function, bounds):
+    users = pd.DataFrame({"user_id": range(8), "variant": ["A", "B"] * 4, "y": range(8), "day": 1})
+    with pytest.raises(rd.OptionError, match="bounds"):
+        OF_USERS[function](users, bounds=bounds)
 
 
 def judged(table, margin):

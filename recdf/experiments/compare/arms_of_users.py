@@ -45,7 +45,6 @@ from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.balance import p_of_balance, worth_of_strata
 from ..decide.sample_ratio import Surplus, count_rows
-from ..metric_bounds import MetricKind
 from ..samples import MetricRows, Ready, Settings, make_units
 from .two_sample import (
     POWER,
@@ -227,7 +226,7 @@ def _with_turned(row: Row, ready: Ready, found: MeanEffect, settings: Settings) 
     In strata one unit moves it most in a thin cell: W_h·gap/n_ah, with the gap to the bound that
     hurts. Shares have a test of their own for that.
     """
-    low, high, moved = moved_by_bounds(found.units, ready.kind)
+    low, high, moved = moved_by_bounds(found.units, ready, settings)
     row = but(row, metric_low=low, metric_high=high)
     if found.score is not None:
         return row
@@ -242,11 +241,13 @@ def _with_turned(row: Row, ready: Ready, found: MeanEffect, settings: Settings) 
     return but(row, turned_by=by, turned_down=down, most_moved=np.fmax.reduce(tested, axis=None))
 
 
-def moved_by_bounds(units: Units, kind: MetricKind) -> tuple[float, float, Floats]:
+def moved_by_bounds(
+    units: Units, metric: Ready | MetricRows, settings: Settings
+) -> tuple[float, float, Floats]:
     """The bounds of the metric, and how far a unit at the lower, and one at the upper moves the
     mean of its arm at most (2, 2); null is what nothing tells."""
     mean = quantity(units.record.mean, units.metric).value[units.cells]
-    low, high = kind.bounds(mean)
+    low, high = metric.kind.bounds(mean, metric.name, settings.bounds)
     return low, high, (units.moved_by_one * np.array([mean - low, high - mean])).max(axis=2)
 
 

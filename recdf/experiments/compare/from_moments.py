@@ -53,6 +53,7 @@ from ..samples import (
     Ready,
     Settings,
     covariate_specs,
+    declared_bounds,
     differ,
     read_metrics,
     subset,
@@ -420,6 +421,7 @@ def compare_variants_from_moments(
     larger_is_better: Columns | None = None,
     test: VariantTest | Mapping[str, VariantTest] = "t",
     relative: Relative = "fieller",
+    bounds: Mapping[str, tuple[float, float]] | None = None,
     details: bool = False,
     **needs_users: Never,
 ) -> pd.DataFrame:
@@ -455,7 +457,7 @@ def compare_variants_from_moments(
         Metrics of which less, or more, is better. Default: what recdf knows of columns such as
         first_rank@10; for other names larger is better. With `smaller_is_better` alone, all others
         are larger.
-    {test, relative, details}
+    {test, relative, bounds, details}
     **needs_users
         The other options of `compare_variants` need the users, so each of them is an error that
         says what to do.
@@ -541,6 +543,7 @@ def compare_variants_from_moments(
         sequential_n=sequential_n,
         relative=relative,
         details=details,
+        bounds=declared_bounds(bounds, specs),
     )
     check_options_of_tests(tests.values(), covariates=covariates or None, sequential_n=sequential_n)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)

@@ -60,6 +60,7 @@ from ..join.join_experiment import fill_values
 from ..samples import (
     MetricRows,
     Settings,
+    declared_bounds,
     in_strata,
     make_units,
     per_metric,
@@ -132,7 +133,7 @@ class Trend:
         self.moved = np.zeros(len(days))  # by one more user at a bound, NaN where none is known
         self.shares = True  # all values are 0 or 1
 
-    def add(self, period: int, metric: MetricRows, both_arms: ArmRows) -> None:
+    def add(self, period: int, metric: MetricRows, both_arms: ArmRows, settings: Settings) -> None:
         kept = self.users.comparable(both_arms.defined(metric.defined))
         if min(kept.n) < 2:
             return
@@ -150,7 +151,7 @@ class Trend:
                 part[kept.rows] += factor * added
         self.effects += factors * (means[1] - means[0])
         self.weights[period] = weight
-        self.moved[period] = moved_by_bounds(units, metric.kind)[2].max()
+        self.moved[period] = moved_by_bounds(units, metric, settings)[2].max()
         self.largest = max(self.largest, *np.abs(means))
 
     def row(self, both_arms: ArmRows, confidence: float) -> Row:
@@ -287,6 +288,7 @@ def effect_over_time(
     strata: Columns | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
     progress: bool | None = None,
     options: Options | None = None,
     details: bool = False,
@@ -365,6 +367,8 @@ def effect_over_time(
         verdict is withheld where users of one arm are in better ones.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better, as in `compare_variants`.
+    bounds : mapping, optional
+        Metric → (smallest, largest value) of a user in a period, as in `compare_variants`.
     progress : bool, optional
         Show the progress on stderr.
     options : Options, optional
@@ -501,7 +505,12 @@ def effect_over_time(
     )
     if cumulative and sequential_n is None:
         sequential_n = max(2, *(int(counts[-1][[*pair]].sum()) for pair in arms.pairs))
-    fixed = Settings(which_tests("t", specs), confidence=confidence, correction=correction)
+    fixed = Settings(
+        which_tests("t", specs),
+        confidence=confidence,
+        correction=correction,
+        bounds=declared_bounds(bounds, specs),
+    )
     family = "period" if cumulative else None
     settings = replace(fixed, family=family, sequential_n=sequential_n)
 
@@ -524,7 +533,7 @@ def effect_over_time(
         (alone, so_far), there = of_period(period)
         at = arms.pairs.index(pair)
         for metric, of_metric in zip(alone, trends, strict=True):
-            of_metric[at].add(period, metric, there[at])
+            of_metric[at].add(period, metric, there[at], settings)
         return compare_arms(so_far, there[at], compared[at], settings, surplus)
 
     where = ", ".join(strata_cols) or exposure_col

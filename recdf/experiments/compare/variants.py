@@ -78,7 +78,14 @@ from ..decide.sample_ratio import (
     count_rows,
     without_strata,
 )
-from ..samples import Settings, covariate_specs, read_metrics, subset, which_tests
+from ..samples import (
+    Settings,
+    covariate_specs,
+    declared_bounds,
+    read_metrics,
+    subset,
+    which_tests,
+)
 from .arms_of_users import UsersInRows
 from .summed_clusters import clusters_in_parts
 from .summed_users import ArmsInCells, Specs, SummedArms, rows_and_differences
@@ -272,6 +279,7 @@ def compare_variants(
     progress: bool | None = None,
     weight_col: str | None = None,
     covariate_time_col: str | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
     options: Options | None = None,
     details: bool = False,
 ) -> pd.DataFrame:
@@ -392,6 +400,10 @@ def compare_variants(
         `WeightWarning` says so if `data` was evaluated with weights.
     covariate_time_col : str, optional
         Time at which the covariates were measured. One after `time_col` withholds the verdict.
+    bounds : mapping, optional
+        Metric → (smallest, largest value) of a user, for metrics that recdf does not know, such as
+        `{"revenue": (0, 900)}`. Without them, the verdict of such a metric says which values would
+        turn it.
     options : Options, optional
         `user_col`, `by` and `weight_col` of a project, where they are not given here.
     details : bool, default False
@@ -422,8 +434,9 @@ def compare_variants(
         `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
         the mean of all, 5 % of fewer than 200 units, counted as `df` + 2 where that is less),
         `design_effect` (variance by units over that by rows, where rows repeat units),
-        `metric_low`, `metric_high` (bounds of the metric: those of recdf's definition, or 0 and 1
-        of zeros and ones; null where it has none, or a value in any row of `data` lies outside),
+        `metric_low`, `metric_high` (bounds of the metric: those of `bounds`, those of recdf's
+        definition, or 0 and 1 of zeros and ones; null where it has none, or a value in any row of
+        `data` lies outside of its definition),
         `turned_by` (how many more users at a bound of the metric turn an effect), `turned_to`
         ("lose", "gain"), `unseen` (as many may be missing by chance), `srm_p` (of the sample ratio
         of the users compared; the smallest where several tests are made), `seen_loss` (share of the
@@ -454,8 +467,8 @@ def compare_variants(
         Several rows of a user without `cluster`.
     DataError
         A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`;
-        a negative denominator; a stratum with fewer than 2 users or clusters in an arm; a
-        proportion of values other than 0 and 1.
+        a value outside of `bounds`; a negative denominator; a stratum with fewer than 2 users or
+        clusters in an arm; a proportion of values other than 0 and 1.
     MissingExtraError
         If SciPy is not installed (resampling and proportions of two variants need none).
 
@@ -507,6 +520,7 @@ def compare_variants(
         sequential_n,
         relative,
         details=details,
+        bounds=declared_bounds(bounds, specs),
     )
     check_options_of_tests(
         settings.tests.values(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from ...judge.users import model_pairs, read_model_rows
 from ...stats.arms import Sample
 from ...stats.student import PairedTest
 from ..metric_bounds import bounds_of
-from ..samples import MetricRows
+from ..samples import MetricRows, declared_bounds
 from .plan_experiment import Z95, read_past
 
 
@@ -40,6 +41,7 @@ def plan_comparison(
     power: Share = 0.8,
     n_comparisons: Positive = 1,
     alternative: Alternative = "two-sided",
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
     """Say how many lists a difference of two models needs, or how small a difference `n` lists can
     show.
@@ -71,7 +73,7 @@ def plan_comparison(
     user_col, unit_col : str or list of str
         Columns of the list key, and of what is independent of whom; by default, as in
         `rd.compare_models`, "user_id" if it is in the key, else the first column of the key.
-    alpha, power, n_comparisons, alternative
+    alpha, power, n_comparisons, alternative, bounds
         As in `plan_experiment`.
 
     Returns
@@ -89,7 +91,7 @@ def plan_comparison(
         A column or the baseline is missing; not exactly one of `n`, `diff` and `rel_diff`.
     NullKeyError, DuplicateError, DataError
         A model or key is null; several rows of a model and list; a list of several units; fewer
-        than 2 lists that both have, or no list that differs.
+        than 2 lists that both have, or no list that differs; a value outside of `bounds`.
 
     References
     ----------
@@ -109,6 +111,7 @@ def plan_comparison(
     1  random     1537  0.243  4633
     """
     specs = metric_specs(metrics, per_user, "per_user")
+    declared = declared_bounds(bounds, specs)
     if sum(one is not None for one in (n, diff, rel_diff)) != 1:
         raise OptionError(
             f"n={n!r}, ⟦diff={diff!r}⟧ and ⟦rel_diff={rel_diff!r}⟧; expected exactly one of them"
@@ -133,8 +136,8 @@ def plan_comparison(
                     f"metric {name!r} has mean {mean:g}; a relative difference needs a positive one"
                 )
             wanted = diff if rel_diff is None else rel_diff * mean
-            bounds = bounds_of(name, {}, table[[base, model]])
-            reach = 0.0 if bounds is None else bounds[1] - bounds[0]
+            known = bounds_of(name, declared, table[[base, model]])
+            reach = 0.0 if known is None else known[1] - known[0]
             unseen = past.unseen(alpha, reach)
             test = PairedTest(level, power, alternative, past.size, unseen)
             # With fewer lists, or fewer that differ, the verdict would be withheld.

@@ -58,6 +58,7 @@ from ..compare.two_sample import SKEWED_SAMPLES
 from ..samples import (
     MetricRows,
     covariate_specs,
+    declared_bounds,
     read_metrics,
     refuse_huge,
     subset,
@@ -183,6 +184,7 @@ def plan_experiment(
     guardrails: Margins | None = None,
     n_comparisons: Positive = 1,
     alternative: Alternative = "two-sided",
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
     """Say how small an effect `n` users can show, or how many users, and days, a relative effect
     needs.
@@ -237,6 +239,8 @@ def plan_experiment(
         Tests that are corrected together: each has the level alpha/n_comparisons.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         Of the test of an effect.
+    bounds : mapping, optional
+        Metric → (smallest, largest value) of a user, as the comparison will be given them.
 
     Returns
     -------
@@ -259,8 +263,8 @@ def plan_experiment(
     DuplicateError
         Several rows of a "user_id" without `cluster`, such as sessions.
     DataError
-        A metric with fewer than 2 units, not numeric, infinite or null; `rel_effect` with a mean
-        that is not positive.
+        A metric with fewer than 2 units, not numeric, infinite or null; a value outside of
+        `bounds`; `rel_effect` with a mean that is not positive.
 
     References
     ----------
@@ -304,13 +308,14 @@ def plan_experiment(
         if not len(coming) or not (coming >= 0).all():
             raise DataError("arrivals has no day, or days with a null or negative number of users")
     xs = covariate_specs(covariates, specs, per_user)
+    declared = declared_bounds(bounds, specs)
     rows = []
     for metric in read_metrics(per_user, specs, xs, nan, "per_user"):
         past = read_past(metric, len(per_user), clusters)
         role, design, scale, error = "success", planned, 1.0, past.error
         wanted = (rel_effect or 0) * past.mean
         # How far a user of the control and one of the treatment can be from what is said of them.
-        low, high = metric.kind.bounds(np.array(past.mean))
+        low, high = metric.kind.bounds(np.array(past.mean), metric.name, declared)
         left = past.mean - low, high - past.mean
         most = np.fmax(*left)  # null where no bound is known
         of_sign = {"greater": left[::-1], "less": left} if most > 0 else {}
