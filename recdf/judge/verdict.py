@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..stats.numbers import Integers, Mask
+from ..stats.numbers import Floats, Integers, Mask
 from ..tables.cells import amount, brief, form_of, number
 from .cautions.table import CAUTIONS, FIRING, RANK
 from .choices import AnyRow
@@ -141,7 +141,7 @@ def users_up_to(most: float, of: str, units: str = "users") -> str:
     )
 
 
-def largest_of_uneven(sizes: Integers) -> float:
+def largest_of_uneven(sizes: Integers | Floats) -> float:
     """Return the largest of some sizes; NaN where all are 0 or alike."""
     most = sizes.max(initial=0)
     return np.nan if np.isin(sizes, (0, most)).all() else float(most)
@@ -179,6 +179,13 @@ def remark(table: Any, rows: Any, code: str) -> None:
             by_rank([*codes_of(text), code]) if there else text
             for text, there in zip(table["remarks"], rows, strict=True)
         ]
+
+
+def withhold(table: pd.DataFrame, rows: pd.Series, code: str) -> None:
+    """Withhold the verdict of some rows of a table that has them already."""
+    remark(table, rows, code)
+    for name, value in {"effect": "", "withheld": code, "verdict": CAUTIONS[code].words}.items():
+        table[name] = table[name].mask(rows, value)
 
 
 def ask(table: Any, code: str) -> None:

@@ -9,6 +9,7 @@ from cli.command import run
 
 import recdf as rd
 from recdf.errors import ColumnError
+from recdf.judge.verdict import VERDICT_COLUMNS
 
 EX = rd.experiments
 HALVES = {"A": 1, "B": 1}
@@ -76,7 +77,9 @@ def test_a_short_table_can_be_read_by_everything(name, tmp_path):
     assert "95% CI" in EX.report_table(table).to_markdown()
     assert "95% CI" in repr(table)
     assert rd.plot.forest.data(table)["n"].tolist()
-    assert EX.adjust_pvalues(table)["p_adj"].tolist() == pytest.approx(table["p_adj"].tolist())
+    again = EX.adjust_pvalues(table)
+    assert again["p_adj"].tolist() == pytest.approx(table["p_adj"].tolist())
+    pd.testing.assert_frame_equal(again[VERDICT_COLUMNS], pd.DataFrame(table[VERDICT_COLUMNS]))
     table.to_parquet(tmp_path / "t.parquet")
     back = pd.read_parquet(tmp_path / "t.parquet")
     assert back.attrs["recdf_comparison"]["confidence"] == 0.95

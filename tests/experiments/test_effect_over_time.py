@@ -215,9 +215,13 @@ def test_the_trend_of_a_full_panel_is_welchs_test_of_the_users_slopes(rng):
         assert (table["trend_ci_low"].iloc[0], table["trend_ci_high"].iloc[0]) == pytest.approx(
             (low, high), rel=1e-9
         )
-        assert table["trend_verdict"].unique().tolist() == [
-            "fades (unbounded) (sample ratio not checked)"
-        ]
+        said = "fades, unless 3 in 40 users of the treatment rise by "
+        (verdict,) = table["trend_verdict"].unique()
+        assert verdict.startswith(said)
+        # Three more users of B who rise by so much a day more than the others take it away.
+        own = slopes[1::2].mean() + float(verdict.removeprefix(said).split()[0])
+        turned = np.append(slopes[1::2], [own] * 3).mean() - slopes[::2].mean()
+        assert turned == pytest.approx(0, abs=0.02 * abs(table["trend"].iloc[0]))
         thirds = grid[:, :3].mean(axis=1), grid[:, 6:].mean(axis=1)
         assert table["trend_early"].iloc[0] == pytest.approx(
             thirds[0][1::2].mean() - thirds[0][::2].mean()
@@ -247,8 +251,31 @@ def test_a_known_effect_is_named(rng, effect, word):
         **ORDERS,
         details=True,
     )
-    bounds = "" if word == "no trend shown" else " (unbounded)"  # of the metric x
-    assert table["trend_verdict"].unique().tolist() == [word + bounds]
+    (verdict,) = table["trend_verdict"].unique()
+    assert verdict.partition(", unless 3 in ")[0] == word  # the metric x has no bounds
+
+
+def test_a_trend_holds_for_the_largest_weight_of_any_day(rng):
+    """A store of each arm has 15 users, and all others one; views of a day are 8 to 12."""
+    users = pd.DataFrame({"user_id": range(600), "variant": ["A", "B"] * 300})
+    users["store"] = np.maximum(users["user_id"] // 2 - 14, 0) * 2 + users["user_id"] % 2
+    rows = users.merge(pd.DataFrame({"time": range(6)}), how="cross")
+    rows["views"] = 8 + (rows["user_id"] + rows["time"]) % 5
+    fades = (rows["variant"] == "B") * (2 - 0.3 * rows["time"])
+    rows["x"] = rng.normal(3, 1, len(rows)) + fades
+    rows["y"] = rows["x"] * rows["views"]
+    options = {"control": "A", "time_col": "time", "exposure_col": None}
+    options |= {"expected": {"A": 1, "B": 1}}
+    for kind in ("daily", "cumulative"):
+        table = effect_over_time(rows, {"r": ("y", "views")}, kind=kind, **options)
+        assert ", for users with views of up to 12, " in table["trend_verdict"].iloc[0]
+        table = effect_over_time(rows, "x", cluster="store", kind=kind, **options)
+        assert ", for clusters with a size of up to 15, " in table["trend_verdict"].iloc[0]
+    # On the last day 12 users of a store come, and 9 before.
+    come = np.where(rows["time"] == 5, 12, 9)
+    few = rows[(rows["store"] > 1) | (rows["user_id"] // 2 < come)]
+    table = effect_over_time(few, "x", cluster="store", missing="drop", **options)
+    assert ", for clusters with a size of up to 12, " in table["trend_verdict"].iloc[0]
 
 
 def test_days_of_the_calendar_mix_new_and_old_users_and_days_since_exposure_do_not(rng):

@@ -177,6 +177,38 @@ def test_adjusted_p_values_of_a_file_stand_beside_empty_texts(compare):
     assert EX.adjust_pvalues(plain)["reason"].isna().all()
 
 
+@pytest.mark.parametrize("back", [lambda table: table, from_csv], ids=["as it is", "csv"])
+@pytest.mark.parametrize("details", [True, False])
+def test_a_verdict_that_another_correction_does_not_bear_out_is_withheld(details, back, tmp_path):
+    """Differences of 200 users with t of 0.5, 2.2 and 4.0, whose p are 0.62, 0.029 and 0.0001."""
+    noise = np.random.default_rng(0).normal(size=200)
+    noise = (noise - noise.mean()) / noise.std(ddof=1)
+    users = pd.DataFrame({"model": np.repeat(["a", "b"], 200), "user_id": [*range(200)] * 2})
+    shifts = {"none": 0.5, "some": 2.2, "much": 4.0}
+    for name, t in shifts.items():
+        users[name] = np.append(np.zeros(200), noise + t / np.sqrt(200))
+
+    def compared(*metrics, **options):
+        table = rd.compare_models(users, [*metrics], baseline="a", details=details, **options)
+        return back(table)
+
+    alone = compared(*shifts, correction="none")
+    assert alone["effect"].tolist() == ["none", "better", "better"]
+    found = EX.adjust_pvalues(alone)  # p of 0.62, 2 · 0.029 and 3 · 0.0001
+    assert found["effect"].tolist() == ["none", "", "better"]
+    assert found["withheld"].tolist() == ["", "other_correction", ""]
+    assert found["remarks"].str.startswith("other_correction").tolist() == [False, True, False]
+    assert found["verdict"].tolist()[1] == "check: adjusted in another way"
+    assert found["verdict"].tolist()[2] == alone["verdict"].tolist()[2]
+    page = rd.report(path=tmp_path / "p.html", experiment=found).read_text(encoding="utf-8")
+    assert "b against a on some: check: adjusted in another way." in page
+    # Cautions of an effect that the comparison had not shown were not asked.
+    found = EX.adjust_pvalues(compared(*shifts, correction="holm"), correction="none")
+    assert found["withheld"].tolist() == ["", "other_correction", ""]
+    strict = EX.adjust_pvalues(alone, correction="none", confidence=0.99)
+    assert strict["withheld"].tolist() == ["", "other_correction", ""]
+
+
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_file_of_any_comparison_has_its_columns_of_segments(name):

@@ -363,16 +363,20 @@ def of_units(ready: Ready, test: str, skewness: float = 0.0) -> dict[str, Any]:
     numbers = {"zeros": max(zeros / n), "skewed_by": abs(skewness) / SKEWED_SAMPLES}
     equal = np.array(units.n_effective)
     if units.metric.den is not None and (equal < (1 - MEAN_ROUNDING) * (n - zeros)).any():
-        num, of = ready.kind.ratio or ("", "a weight")
-        named = "a size" if units.clustered else of * (of != f"{num}__n")
-        of_units = "clusters" if units.clustered else "users"
-        numbers["holds_for"] = users_up_to(units.heaviest, named, of_units)
+        numbers["holds_for"] = heavy_units(ready.kind, units.heaviest, units.clustered)
     if units.clustered:
         return numbers | {"n_clusters": min(equal)}
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands
     # of views.
     least = equal[n >= TINY].min(initial=np.inf) if test == "t" else np.inf
     return numbers | {"n_counted": min(n - zeros), "evenness": least / FEW_UNITS_CARRY}
+
+
+def heavy_units(kind: MetricKind, most: float, clustered: bool) -> str:
+    """Name the users, or clusters, up to the largest weight that was seen."""
+    num, of = kind.ratio or ("", "a weight")
+    named = "a size" if clustered else of * (of != f"{num}__n")
+    return users_up_to(most, named, "clusters" if clustered else "users")
 
 
 def _skewness(found: MeanEffect) -> float:

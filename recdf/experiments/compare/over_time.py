@@ -39,7 +39,14 @@ from ...judge.per_user_columns import (
     named_frame,
 )
 from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, remark
+from ...judge.verdict import (
+    VERDICT_COLUMNS,
+    add_verdicts,
+    by_rank,
+    has,
+    largest_of_uneven,
+    remark,
+)
 from ...metrics.strings import direction_of
 from ...stats.arms import (
     HUGE,
@@ -53,10 +60,12 @@ from ...stats.arms import (
     skewness_of_arms,
 )
 from ...stats.turned import missing_by_chance
+from ...tables.cells import form_of, number
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, movable_strata, shares_change, users_in_both
 from ..decide.sample_ratio import Arms, Surplus, check_sample_ratio, without_strata
 from ..join.join_experiment import fill_values
+from ..metric_bounds import MetricKind
 from ..samples import (
     MetricRows,
     Settings,
@@ -67,7 +76,7 @@ from ..samples import (
     read_metrics,
     which_tests,
 )
-from .arms_of_users import compare_arms, moved_by_bounds
+from .arms_of_users import compare_arms, heavy_units, moved_by_bounds
 from .two_sample import SKEWED_SAMPLES, measured_means
 from .user_periods import (
     AbsentUsers,
@@ -130,17 +139,22 @@ class Trend:
         self.parts = np.zeros((4, n_users))
         self.effects = np.zeros(4)
         self.largest = 0.0
+        self.kind = MetricKind()
+        self.heaviest: float = np.nan  # the largest weight in a period, NaN where all are alike
         self.moved = np.zeros(len(days))  # by one more user at a bound, NaN where none is known
+        self.levers = np.zeros((len(days), 2))  # how far one more user who is 1 above moves an arm
         self.shares = True  # all values are 0 or 1
 
     def add(self, period: int, metric: MetricRows, both_arms: ArmRows, settings: Settings) -> None:
         kept = self.users.comparable(both_arms.defined(metric.defined))
         if min(kept.n) < 2:
             return
-        units = make_units(metric, kept, replace(self.users, clusters=None)).units
+        ready = make_units(metric, kept, replace(self.users, clusters=None))
+        units = ready.units
         least, most = units.span
         if not units.has_denominators or max(most.max(), -least.min()) >= HUGE:
             return
+        self.kind = metric.kind
         self.shares &= metric.kind.share
         means, added = influence(units)
         size = units.record.n[units.cells]
@@ -152,14 +166,22 @@ class Trend:
         self.effects += factors * (means[1] - means[0])
         self.weights[period] = weight
         self.moved[period] = moved_by_bounds(units, metric, settings)[2].max()
+        self.levers[period] = units.moved_by_one.max(axis=1)
+        den = units.metric.den
+        sizes: Any = np.ones(len(units.arm)) if den is None else units.columns[den]
+        of = self.users.clusters
+        if of is not None:
+            sizes = np.bincount(2 * kept.take(of) + units.arm, sizes)
+        self.heaviest = np.fmax(self.heaviest, largest_of_uneven(sizes))
         self.largest = max(self.largest, *np.abs(means))
 
     def row(self, both_arms: ArmRows, confidence: float) -> Row:
-        """The slope with its test, the mean effects of the first and last third, and whether these
-        turn the sign."""
+        """The slope with its test, the mean effects of the first and last third, whether these
+        turn the sign, and which users would turn it."""
         kept = self.users.comparable(both_arms)
         of = self.users.clusters
         n = kept.n
+        seen = pd.notna(self.heaviest)
         if of is not None:
             n = both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
         row: Row = dict.fromkeys([*SLOPE, "early", "late", "turned_by"], np.nan)
@@ -168,7 +190,8 @@ class Trend:
             "turns": False,
             "skewed_by": 0.0,
             "turned_to": "lose or gain",
-            "unbounded": False,
+            "unless": "",
+            "holds_for": heavy_units(self.kind, self.heaviest, of is not None) if seen else "",
         }
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row
@@ -204,13 +227,28 @@ class Trend:
         row |= {name: float(getattr(slope, name)) for name in SLOPE}
         if moved > 0 and not self.shares:
             row["turned_by"] = abs(row["diff"]) / moved
-        row["unbounded"] = np.isnan(moved)
+        if np.isnan(moved):
+            row["unless"] = self._unless(row["diff"], kept.n, days - centre, 1 - confidence)
         if thirds.all():
             early, late = test(0, 0, 1 / thirds[0], 0)[0], test(0, 0, 0, 1 / thirds[1])[0]
             row |= {"early": float(early.diff), "late": float(late.diff)}
             shown = max(early.p_value, late.p_value) <= HEALTH_ALPHA
             row["turns"] = shown and row["early"] * row["late"] < 0
         return row
+
+    def _unless(self, slope: float, n: Sequence[int], days: Floats, alpha: float) -> str:
+        """Which users of the arm that so few more move most would turn the slope: those who rise
+        or fall by so much a day."""
+        levers = self.weights * days**2 @ self.levers / (self.weights @ days**2)
+        arm = int(levers[1] >= levers[0])
+        unseen = missing_by_chance(alpha)
+        least, value = (
+            number(one, form_of(one, significant=digits))
+            for one, digits in ((unseen, 1), (abs(slope) * (1 + 1 / (unseen * levers[arm])), 3))
+        )
+        way = "rise" if (slope > 0) == (arm == 0) else "fall"
+        whose = "the treatment" if arm else "the control"
+        return f"{least} in {n[arm]:,} users of {whose} {way} by {value} a day more than the others"
 
 
 def _arms_of_both(units: Units) -> tuple[Arm, Arm]:
@@ -252,12 +290,12 @@ def trend_table(
         found = [code for code in found if code != "unseen_units"]  # which is asked of the trend
         found += [code for code in ALIKE_IN_ALL if has(own["remarks"], code).any()]
         table.loc[i, "remarks"] = by_rank(found)
-    for name in ("detail", "holds_for"):  # those of one period stand for all
-        table[name] = judged[name].to_numpy().reshape(-1, len(table)).max(axis=0)
+    # That of one period stands for all.
+    table["detail"] = judged["detail"].to_numpy().reshape(-1, len(table)).max(axis=0)
     table["turned_by"] = table["turned_by"].where(table["reject"].astype(bool))
     table["unseen"] = missing_by_chance(settings.alpha)
     remark(table, table["se"].isna() & (table["diff"].abs() > 0), "zero_variance")
-    remark(table, table["reject"].astype(bool) & table["unbounded"].astype(bool), "unbounded")
+    remark(table, table["reject"].astype(bool) & (table["unless"] != ""), "unbounded")
     fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")
     shown = np.where(table["turns"].astype(bool), "turns", fades)
     add_verdicts(table, "trend", np.where(table["reject"], shown, "none"))
@@ -440,12 +478,15 @@ def effect_over_time(
     ...     time_col="day",
     ...     exposure_col="exposed",
     ...     kind="since_exposure",
+    ...     expected={"A": 1, "B": 1},
     ... )
-    >>> table[["period", "n_control", "diff", "trend", "trend_verdict"]]
-       period  n_control  diff  trend                                 trend_verdict
-    0       0         20  5.95  -3.05  fades (unbounded) (sample ratio not checked)
-    1       1         20  2.90  -3.05  fades (unbounded) (sample ratio not checked)
-    2       2         20 -0.15  -3.05  fades (unbounded) (sample ratio not checked)
+    >>> table[["period", "n_control", "diff", "trend"]]
+       period  n_control  diff  trend
+    0       0         20  5.95  -3.05
+    1       1         20  2.90  -3.05
+    2       2         20 -0.15  -3.05
+    >>> table["trend_verdict"].iloc[0]
+    'fades, unless 3 in 20 users of the treatment rise by 23.4 a day more than the others'
     """
     if kind == "since_exposure" and exposure_col is None:
         raise OptionError(

@@ -13,7 +13,7 @@ from ...errors import OptionError
 from ...inputs.door import checks_names
 from ...judge.choices import Alternative, Better, Columns, Correction
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, metric_values, require
-from ...judge.verdict import VERDICT_COLUMNS
+from ...judge.verdict import VERDICT_COLUMNS, withhold
 from ...metrics.strings import direction_of
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.many_tests import adjust_within, joint_levels, widened_ratio
@@ -71,7 +71,9 @@ def adjust_pvalues(
     -------
     DataFrame
         The table with `p_adj` (float64, null where p is) and `reject` (bool: p_adj ≤ alpha);
-        columns of these names are replaced.
+        columns of these names are replaced. A comparison keeps the intervals and cautions of its
+        own `correction`. So where its `effect` says another thing than `reject`, its verdict is
+        withheld (`other_correction`).
 
     Raises
     ------
@@ -102,9 +104,12 @@ def adjust_pvalues(
             f"table[{p_col!r}] is outside [0, 1] in {len(outside):,} rows: {outside[:5]}"
         )
     p_adj, reject = adjusted_columns(table, settings, p)
-    if {*VERDICT_COLUMNS} <= {*table}:
-        table = as_written(table)
-    return table.assign(p_adj=p_adj, reject=reject)
+    judged = {*VERDICT_COLUMNS} <= {*table}
+    found = (as_written(table) if judged else table).assign(p_adj=p_adj, reject=reject)
+    if judged:
+        shown = ~found["effect"].isin(["", "none", "equivalent"])
+        withhold(found, (found["effect"] != "") & (shown != reject), "other_correction")
+    return found
 
 
 def directions(

@@ -176,6 +176,13 @@ _ALL = (
         "check: the comparison has other means than the result: other lists, weights or folds",
         "models",
     ),
+    Caution(
+        "other_correction",
+        "the p-value was adjusted after the comparison, and says another thing; correction= and "
+        "family= of the comparison make its interval and verdict, too",
+        "check: adjusted in another way",
+        "variants models segments",
+    ),
     *(
         Caution(code, f"the two were not evaluated {what}", "check: {unlike}", "models")
         for code, what in _EVALUATED.items()
