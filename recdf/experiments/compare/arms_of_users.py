@@ -45,6 +45,7 @@ from ...stats.student import beyond, detectable
 from ...tables.cells import interval, number
 from ..decide.balance import p_of_balance, worth_of_strata
 from ..decide.sample_ratio import Surplus, count_rows
+from ..metric_bounds import MetricKind
 from ..samples import MetricRows, Ready, Settings, make_units
 from .two_sample import (
     POWER,
