@@ -155,7 +155,7 @@ LEFT_OUT = "n_multi_variant"
 _LEAST_UNITS = 20
 # Units that were assigned whole: the least share of known ids, the largest of ids in two arms, and
 # how many standard errors more than by chance are in one.
-_KNOWN_IDS, _CROSSED, _BY_CHANCE = 0.95, 0.1, 6
+_KNOWN_IDS, _IN_ONE_ARM, _BY_CHANCE = 0.95, 0.8, 6
 # How many blocks of rows, and of how many, a column is looked at first.
 _BLOCKS, _BLOCK = 1000, 64
 
@@ -389,9 +389,9 @@ def may_be_unit(some: pd.Series, variant: Codes | None) -> bool:
 def _assigned_whole(codes: Codes, variant: Codes) -> bool:
     """Whether ids, of which 95 % are known (−1 is unknown), repeat, and were assigned as wholes.
 
-    Of k rows that were assigned one by one, all are in one arm with the probability q = Σ_v s_v^k.
-    At least 90 % of the ids that repeat are, and more than by chance: one unknown id, or one that
-    crossed over, hides no unit.
+    Two rows that were assigned one by one are in one arm with the probability Σ_v s_v². Of the
+    pairs of rows of an id that repeats, at least 80 % are on average, and more than by chance: one
+    unknown id, or a tenth of its rows that crossed over, hides no unit.
     """
     known = codes >= 0
     if known.sum() < max(_LEAST_UNITS, _KNOWN_IDS * len(codes)):
@@ -400,15 +400,18 @@ def _assigned_whole(codes: Codes, variant: Codes) -> bool:
     variant = variant[known]
     n_ids = int(codes.max(initial=-1)) + 1
     n = np.bincount(variant)
-    size = np.bincount(codes, minlength=n_ids)
-    again = size > 1
-    if n_ids < _LEAST_UNITS or not again.any():
+    cells = np.bincount(codes * len(n) + variant, minlength=n_ids * len(n))
+    of_arms = cells.reshape(n_ids, len(n))
+    size = of_arms.sum(axis=1)
+    of_arms, size = of_arms[size > 1], size[size > 1]
+    if n_ids < _LEAST_UNITS or not len(size):
         return False
-    crossed = in_several_variants(codes, variant, n_ids)[again]
-    q = ((n / n.sum())[:, None] ** size[again]).sum(axis=0)
-    spread = np.sqrt((q * (1 - q)).sum())
-    above = (~crossed).sum() - q.sum()
-    return bool(crossed.mean() <= _CROSSED and above > _BY_CHANCE * spread)
+    pairs = size * (size - 1.0)
+    alike = (of_arms * (of_arms - 1.0)).sum(axis=1) / pairs
+    two, three = (((n / n.sum()) ** k).sum() for k in (2, 3))
+    variance = (4 * (size - 2) * (three - two**2) + 2 * two * (1 - two)) / pairs
+    above = (alike - two).sum()
+    return bool(alike.mean() >= _IN_ONE_ARM and above > _BY_CHANCE * np.sqrt(variance.sum()))
 
 
 FEW_VALUES = 20  # a column of the key with fewer values holds folds or weekdays rather than users

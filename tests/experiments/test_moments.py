@@ -593,3 +593,16 @@ def test_a_covariate_is_a_metric_too():
         assert found[name].tolist() == pytest.approx(want[name].tolist(), rel=1e-9, nan_ok=True)
     assert found["effect"].tolist() == want["effect"].tolist()
     assert np.isnan(found["p_value"].iloc[1])  # the covariate explains all of itself
+
+
+def test_moments_of_a_ramp_up_are_those_of_its_periods():
+    """A tenth of the first week's users are treated, and half of those of the second."""
+    day = np.repeat(["2026-11-03", "2026-11-10"], 200)
+    treated = np.arange(400) % np.repeat([10, 2], 200) == 0
+    data = pd.DataFrame({"variant": np.where(treated, "B", "A"), "y": np.arange(400.0), "day": day})
+    with pytest.raises(rd.DataError, match="shares of the variants change over 'day'") as found:
+        rd.experiments.variant_moments(data, "y")
+    assert found.value.column == "day"
+    moments = rd.experiments.variant_moments(data, "y", by="day")
+    assert moments["n"].tolist() == [180, 20, 100, 100]
+    assert len(rd.experiments.variant_moments(data.drop(columns="day"), "y")) == 2

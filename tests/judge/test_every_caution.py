@@ -572,7 +572,7 @@ FUNCTIONS = {
         "unbounded ratio_not_checked " + SUMS,
         {
             **NOT_MODELS,
-            "shares_change": "moments have no dates",
+            "shares_change": "variant_moments refuses users whose dates say so",
             f"{WORTH} strata_differ": "moments are of arms as wholes, without strata",
             PREPERIOD: "moments take no covariates",
             f"{DENOMINATORS} denominator_differs": "moments are of means, and ratios are refused",

@@ -242,7 +242,7 @@ def stores(null=0, crossed=0, whole=True, alike=0.5):
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("faults", [{}, {"null": 1}, {"crossed": 1}, {"null": 5, "crossed": 3}])
+@pytest.mark.parametrize("faults", [{}, {"crossed": 200}, {"null": 1}, {"null": 5, "crossed": 3}])
 def test_stores_that_were_assigned_whole_are_the_units(faults):
     table = rd.compare_variants(stores(**faults), "y", control="A", expected=EQUAL, details=True)
     row = table.iloc[0]

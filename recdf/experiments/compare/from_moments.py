@@ -46,7 +46,7 @@ from ...stats.arms import both, linearise, moments_of
 from ...stats.numbers import undefined_is_nan
 from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import ThirdMoment
+from ..decide.balance import ThirdMoment, shares_change
 from ..metric_bounds import MetricKind
 from ..samples import (
     MetricRows,
@@ -70,6 +70,8 @@ GIVE_ROWS = (
     "call ⟦rd.compare_variants⟧ on one row per user in memory (result.to_pandas(), then "
     "join_experiment), or on those of a sample of the users by a hash of their id"
 )
+# Chance of a false alarm of shares that change: the users may be one of many parts.
+OF_A_PART = 1e-6
 
 
 @takes_options("user_col", "by")
@@ -138,8 +140,9 @@ def variant_moments(
         Several rows of a user, whatever the key, or of a store that was assigned as a whole and
         whose rows are alike.
     DataError
-        A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`;
-        a covariate with nulls; a column of two metrics whose nulls are in different users.
+        A user in two variants; shares of the variants that change over a column of dates; a metric
+        that is not numeric, infinite, or null with `nan="raise"`; a covariate with nulls; a column
+        of two metrics whose nulls are in different users.
 
     Notes
     -----
@@ -178,6 +181,15 @@ def variant_moments(
     warn_of_weights(data, "data", [*by_cols, *(one for pair in specs.values() for one in pair)])
     columns = read_metrics(data, specs, past, nan)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col)
+    for moved in shares_change(data, None, [], [variant_col, *by_cols], rows, OF_A_PART):
+        if moved.where.any():
+            raise DataError(
+                f"the shares of the variants change over {moved.name!r}, so that moments would "
+                f"compare its periods; name a column of these in ⟦+by=⟧, or use "
+                "rd.compare_variants with ⟦+strata=⟧; leave the column out if it is not the time "
+                "of the assignment",
+                column=moved.name,
+            )
     cells = [] if rows.repeated is None else rows.cells
     for metric in columns:
         for kept in filter(len, map(metric.kept, cells)):

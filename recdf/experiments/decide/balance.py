@@ -207,6 +207,7 @@ def shares_change(
     strata: list[str],
     skip: Sequence[str],
     rows: ExperimentRows,
+    level: float = HEALTH_ALPHA,
 ) -> list[Difference]:
     """The groups in which the shares of the variants differ between times of the assignment, or
     between strata.
@@ -222,7 +223,7 @@ def shares_change(
     if time_col is None or time_col in strata:
         names = [name for name in data.columns if name not in skip]
     found = []
-    level = HEALTH_ALPHA / len(rows.groups)
+    level /= len(rows.groups)
     stratum = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
     for name in require(data, "time_col: data", names):
         dates = _as_dates(data[name])
