@@ -23,7 +23,7 @@ from ..inputs.codes import encode_keys
 from ..inputs.door import takes_options
 from ..inputs.frames import column, id_frame, read_frame, read_numbers
 from ..inputs.ids import IdColumn, read_ids
-from ..inputs.options import CallArguments, Options, as_columns
+from ..inputs.options import CallArguments, Options, as_columns, given_column
 from ..inputs.sorting import distinct, flags_at
 from ..inputs.true_and_pred import by_in_true, hints_of, order_source, relevance_source
 from ..judge.per_user_columns import require
@@ -514,8 +514,8 @@ def data_profile(
     4               judged    0.5
     """
     call = Call.from_arguments(data_profile, {**options, "items": items, "users": "all"})
-    score_col = call.options.score_col
-    score_col = "score" if score_col in (None, False) else score_col
+    score_col = given_column(call.options.score_col)
+    score_col = "score" if score_col is None else score_col
     with call.match(true, pred) as matched:
         _, frame = matched.frames
         names = row_names(matched.by)

@@ -196,7 +196,7 @@ def spec_of(
         "by": list(map(str, as_columns(options.by))),
         "metrics": metrics,
         "options": options.spec(),
-        "order": order,
+        "order": {**order, "column": None if order["by"] == "row" else str(order["column"])},
         "relevance": None if relevance_col is None else str(relevance_col),
         "counts": dict(counts),
         "confidence": CONFIDENCE,
@@ -204,7 +204,7 @@ def spec_of(
     more = {
         # standard errors of the summary take the lists of a user for independent
         "interval_unit": "list" if len(user_col) > 1 else None,
-        "weight": options.weight_name,
+        "weight": None if options.weight_name is None else str(options.weight_name),
         "side_tables": dict(side_tables),
         "item_by": call.item_by,
         "truth": None if truth is None else f"{truth % 2**64:016x}",

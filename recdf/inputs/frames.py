@@ -237,7 +237,7 @@ def plain_column(column: ChunkedArray) -> ChunkedArray | None:
     already.
 
     String views (as polars gives them), run-end encoded columns, and dictionaries that hold a null
-    are converted.
+    or nothing else are converted.
     """
     kind = column.type
     if str(kind) in VIEWS:
@@ -246,7 +246,10 @@ def plain_column(column: ChunkedArray) -> ChunkedArray | None:
         return pa.chunked_array(
             [pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type
         )
-    if pa.types.is_dictionary(kind) and any(chunk.dictionary.null_count for chunk in column.chunks):
+    if pa.types.is_dictionary(kind) and (
+        pa.types.is_null(kind.value_type)
+        or any(chunk.dictionary.null_count for chunk in column.chunks)
+    ):
         return without_dictionary(column)
     return None
 
@@ -609,5 +612,6 @@ def id_frame(data: Any, role: str, names: list[str]) -> DataFrame:
         raise TypeError(
             f"{role} is {kind_of(data)}; expected a frame, or a list, array, Series or Index of ids"
         )
-    values = data if isinstance(data, Series | pd.Index) else as_series(list(data))
-    return as_series(values.array).to_frame(names[0])
+    of_pandas = isinstance(data, Series | pd.Index) and not isinstance(data, pd.MultiIndex)
+    values = data if of_pandas else as_series(list(data))
+    return _plain_frame(as_series(values.array).to_frame(names[0]))

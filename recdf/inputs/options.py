@@ -62,7 +62,7 @@ ByName = Mapping[str, Any]
 
 GIVEN_IDS = Constraint(
     "a list, Series or frame of ids",
-    lambda value: isinstance(value, Collection) and not isinstance(value, str | bytes),
+    lambda value: isinstance(value, Sized) and not isinstance(value, str | bytes),
     "list or frame of ids",
 )
 OF_USERS = Constraint(
@@ -407,6 +407,12 @@ def as_columns(columns: Any) -> list[Any]:
     return list(columns) if several else [columns]
 
 
+def given_column(column: Any) -> Any:
+    """Return what an option names that may also be False; None where it is. A column may be called
+    0, which equals False."""
+    return None if column is False else column
+
+
 # What callers take for options of an evaluation: how an option is called here, or where it stands.
 MEANT = {
     "threshold": "the smallest relevance that counts is ⟦+min_relevance=⟧",
@@ -499,7 +505,7 @@ class Options:
         for name in {**defaults, **stated}:
             OPTIONS[name].constraint.check(name, values[name])
         vars(self).update(values, _given=stated)
-        if self.score_col not in (None, False) and self.rank_col is not None:
+        if given_column(self.score_col) is not None and self.rank_col is not None:
             raise OptionError(
                 f"⟦score_col={self.score_col!r}⟧ and ⟦rank_col={self.rank_col!r}⟧ are both given; "
                 "the order of `pred` has one source",

@@ -28,7 +28,7 @@ from ..errors import ColumnError, DataError, NullKeyError, OptionError, RecdfErr
 from .codes import known_ids
 from .frames import column, float_column, id_frame, read_numbers, read_order
 from .ids import IdColumn, read_by, read_ids
-from .options import Options, as_columns
+from .options import Options, as_columns, given_column
 
 
 class Order(TypedDict):
@@ -328,7 +328,8 @@ def relevance_source(frame: DataFrame, options: Options) -> str | None:
     `relevance`."""
     given: str | Literal[False] | None = options.relevance_col
     if given is not None:
-        return given or None
+        found: str | None = given_column(given)
+        return found
     taken = _named_otherwise(options, options.propensity_col, options.weight_name)
     return (
         RELEVANCE_NAME if RELEVANCE_NAME in frame.columns and RELEVANCE_NAME not in taken else None
@@ -414,8 +415,8 @@ def by_in_true(true: DataFrame, options: Options) -> list[str]:
     """Return the `by` columns whose values are matched with those of `true`."""
     asked = options.by_in_true
     shared = _shared_by(true, options)
-    names = shared if asked is True else as_columns(asked or None)
-    if asked and (not names or not set(names) <= set(shared)):
+    names = shared if asked is True else as_columns(given_column(asked))
+    if (asked is True and not names) or not set(names) <= set(shared):
         raise ColumnError(
             f"⟦by_in_true={asked!r}⟧; expected columns of ⟦+by={as_columns(options.by)}⟧ that true "
             f"has, which are {shared or 'none'}; true has {', '.join(map(repr, true.columns))}"
@@ -427,7 +428,7 @@ def order_source(frame: DataFrame, options: Options) -> Order:
     """Find out what orders `pred`, and in which column it is."""
     if options.rank_col is not None:
         return {"by": "rank", "column": options.rank_col}
-    if options.score_col not in (None, False):
+    if given_column(options.score_col) is not None:
         return {"by": "score", "column": options.score_col}
     first = "rank" if options.convention is None else options.convention.order
     known: tuple[Literal["score", "rank"], ...] = ("score", "rank")

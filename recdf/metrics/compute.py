@@ -49,13 +49,14 @@ def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Seri
     found = dict(labels)
     if len(found) < len(labels):
         raise ColumnError(f"the key and by columns {[name for name, _ in labels]} have equal names")
-    taken = [name for name in columns if name in found]
+    more = {str(name): one for name, one in columns.items()}
+    taken = [name for name in more if name in found]
     if taken:
         raise ColumnError(
             f"the key or by column {taken[0]!r} has the name of a result column; rename it"
         )
     # copy=False, since pandas would otherwise copy millions of lists times many metrics.
-    return DataFrame({**found, **columns}, copy=False)
+    return DataFrame({**found, **more}, copy=False)
 
 
 def compute(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:

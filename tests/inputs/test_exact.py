@@ -198,6 +198,9 @@ def test_arrow_encodings_are_decoded_at_the_door(kind):
         assert result.per_user["recall@5"].tolist() == [1.0, 1.0]
         assert result.per_user["user_id"].tolist() == [1, 2]
         assert rd.check(plain, given, k=2)["severity"].eq("error").sum() == 0
+    ids = {"users": frame["user_id"], "items": frame["item_id"].iloc[:2]}
+    result = rd.evaluate(plain, plain, ["recall@5", "coverage@5"], **ids)
+    assert result.summary["value"].tolist() == [1.0, 1.0]
 
 
 def test_a_null_by_dictionary_is_a_null():

@@ -160,6 +160,19 @@ def test_ids_given_as_arrow_arrays():
     expected = rd.accuracy(TRUE, PRED, 2, items=items.to_pylist())
     assert rd.accuracy(TRUE, PRED, 2, items=items) == expected
     assert rd.accuracy(TRUE, PRED, 2, items=pa.chunked_array([items])) == expected
+    users = TRUE["user_id"].tolist()[:1]
+    expected = rd.recall(TRUE, PRED, 2, users=users)
+    for ids in (pa.array(users), pa.table({"user_id": users})):
+        assert rd.recall(TRUE, PRED, 2, users=ids) == expected
+
+
+def test_an_index_of_several_levels_holds_tuples():
+    levels = pd.MultiIndex.from_tuples([("a", 1), ("b", 1)])
+    with pytest.raises(rd.IdTypeError, match=r"items\['item_id'\] tuple ids \(\('a', 1\)"):
+        rd.coverage(levels, PRED)
+    pairs = pd.DataFrame({"user_id": [1, 1], "item_id": [("a", 1), ("c", 1)]})
+    found = rd.recall(pairs, pairs, users=pd.Index([1]), items=[("a", 1), ("b", 1), ("c", 1)])
+    assert found == 1.0
 
 
 # --------------------------------------------------------------------------------------------
@@ -274,6 +287,29 @@ def test_column_names_that_are_no_strings():
     assert list(result.per_user.columns) == ["('by', 'm')", "0", "n_true", "n_pred", "ndcg@2"]
     assert result.summary["('by', 'm')"].tolist() == ["m"]
     assert result.spec["user_col"] == ["0"]
+
+
+def test_a_column_that_is_called_0_is_named_and_no_false():
+    true = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], 0: [3.0, 1.0], "f": [1, 2]})
+    pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["b", "a"], 0: [1.0, 2.0], "f": [2, 1]})
+    assert rd.ndcg(true, pred, score_col=0, relevance_col=0) == 1.0
+    profile = rd.diagnostics.data_profile(true, pred, score_col=0).set_index("quantity")["value"]
+    assert profile["score_q50"] == 1.5
+    with pytest.raises(rd.OptionError, match="are both given"):
+        rd.ndcg(true, pred, score_col=0, rank_col="f")
+    folds = [frame.rename(columns={0: "score", "f": 0}) for frame in (true, pred)]
+    result = rd.evaluate(*folds, "recall", by=0, by_in_true=0)
+    assert result.summary["value"].tolist() == [1.0, 1.0]
+
+
+def test_results_of_columns_called_by_numbers_are_stored(tmp_path):
+    true = TRUE.assign(weight=2.0).rename(columns={"relevance": 3, "weight": 5})
+    pred = PRED.assign(device="tv").rename(columns={"score": 7, "device": 6})
+    named = {"score_col": 7, "relevance_col": 3, "weight_col": 5, "carry": 6}
+    result = rd.evaluate(true, pred, "ndcg@2", **named)
+    assert {"5", "6", "ndcg@2"} < set(result.per_user.columns)
+    result.to_parquet(tmp_path / "run")
+    assert rd.read_parquet(tmp_path / "run") == result
 
 
 def test_columns_that_are_not_named_may_hold_anything():

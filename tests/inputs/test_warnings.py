@@ -4,6 +4,7 @@ import datetime as dt
 import warnings
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from inputs.small_frames import PRED, TRUE
 
@@ -37,6 +38,16 @@ def test_empty_pred_without_columns_of_ids_is_an_error():
 def test_empty_frames_of_any_dtype(columns):
     """An empty column has no kind of ids, so it matches all."""
     result = run("recall@3", pred=pd.DataFrame(columns), relevance_col=False)
+    assert result.per_user["recall@3"].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", [pa.uint64(), pa.dictionary(pa.int8(), pa.null())])
+def test_empty_tables_of_arrow_without_chunks(kind):
+    table = pa.Table.from_batches([], pa.schema([("user_id", kind), ("item_id", kind)]))
+    with pytest.warns(rd.NoOverlapWarning):
+        result = run("unseen@1", log=table, users="pred")
+    assert result.per_user["unseen@1"].tolist() == [1.0, 1.0]
+    result = run("recall@3", pred=table, relevance_col=False)
     assert result.per_user["recall@3"].tolist() == [0.0, 0.0]
 
 

@@ -120,7 +120,7 @@ def plain_values(values: Any) -> Any:
     ):  # Arrow has no type for these values
         return _written_out(values)
     if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks != 1 else array.chunk(0)
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
     kind = array.type
     if pa.types.is_dictionary(kind):
         return array
