@@ -191,6 +191,7 @@ def default_columns(table: pd.DataFrame, details: bool) -> pd.DataFrame:
         return table
     named = next(names for mark, names in DEFAULT_COLUMNS.items() if mark in table)
     kept = {*columns_before(table, "metric"), *named.split(), *VERDICT_COLUMNS}
+    kept |= {"method"} if unit_of_rows(table) == "cluster" else set()
     shown = table[[name for name in table.columns if name in kept]]
     return Comparison.of(shown) if type(table) is Comparison else shown
 
@@ -237,8 +238,8 @@ def level_of(comparison: pd.DataFrame) -> str:
 
 
 def unit_of_rows(comparison: pd.DataFrame) -> str:
-    """Return what a comparison counts: users or clusters, as its method says, or the record of a
-    table without details."""
+    """Return what a comparison counts: users or clusters, as its method says, which a table of
+    clusters has without details too, or else its record."""
     if "method" in comparison:
         return "cluster" if comparison["method"].str.endswith("+cluster").any() else "user"
     return comparison.attrs.get("recdf_comparison", {}).get("unit", "user")

@@ -391,13 +391,16 @@ def brief_cells(table: pd.DataFrame) -> dict[str, list[str]]:
 MAY_BE_EMPTY = (
     "effect withheld remarks effect_both withheld_both trend_effect trend_withheld trend_remarks "
     "turned_to unlike unbalanced detail better margin note harms deviations unknown flags srm_flag "
-    "missing_flag by ranges segment segment_value holds_for reason"
+    "missing_flag by ranges segment segment_value holds_for unless reason"
 )
+# Intervals that may be open on one side. JSON has no number for that.
+_INTERVALS = ("ci_{}", "rel_ci_{}", "ci_{}_both", "change_{}")
 
 
 def as_written(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of recdf as it was written, where a file has nulls in place of empty texts, or
-    nulls of other dtypes than those of numpy in place of NaN. Segments keep their values."""
+    """Return a table of recdf as it was written, where a file has nulls in place of empty texts or
+    of one end of an interval, or nulls of other dtypes than those of numpy in place of NaN.
+    Segments keep their values."""
     may_be_empty = MAY_BE_EMPTY.split()
     segments = columns_before(table, "metric") if "metric" in table else []
     changed: dict[Any, Any] = {}
@@ -411,6 +414,14 @@ def as_written(table: pd.DataFrame) -> pd.DataFrame:
             changed[name] = np.nan
         elif pd.api.types.is_any_real_numeric_dtype(column.dtype):
             changed[name] = column.to_numpy(np.float64, na_value=np.nan)
+    for name in _INTERVALS:
+        ends = name.format("low"), name.format("high")
+        if {*ends} <= {*table}:
+            lost = table[[*ends]].isna()
+            for end, far in zip(ends, (-np.inf, np.inf), strict=True):
+                if (open_end := lost[end] & ~lost.all(axis=1)).any():
+                    known = table[end].to_numpy(np.float64, na_value=np.nan)
+                    changed[end] = np.where(open_end, far, known)
     if changed:
         table = table.copy(deep=False)
     for name, values in changed.items():

@@ -48,6 +48,24 @@ def test_the_call_of_the_readme_names_the_baseline(tmp_path):
     assert lines["So"] == "Ship new to a test."
 
 
+def test_a_model_whose_verdict_says_worse_is_not_plainly_among_those_that_are_not_worse(tmp_path):
+    """The lists that "half" has are those of "old", and it lacks every other one."""
+    true, pred = lists({"old": 0.6, "new": 0.57}, 200, seed=1)
+    half = pred[(pred["model"] == "old") & (pred["user_id"] % 2 == 0)].assign(model="half")
+    result = rd.evaluate(true, pd.concat([pred, half]), "hitrate@1", by="model")
+    said = "worse, but no difference shown where both have lists"
+    assert result.compare_models(baseline="old")["verdict"].tolist() == [
+        said,
+        "no difference shown",
+    ]
+    for base, others, how in (
+        ("old", f"new , half ({said})", "p-values"),
+        (None, f"half ({said})", "over all 3 pairs"),
+    ):
+        which = card(tmp_path, result, baseline=base)[0]["Which"]
+        assert f"Not shown to be worse than old : {others} ({how}" in which
+
+
 def test_without_a_baseline_both_numbers_are_seen_from_the_same_model(tmp_path):
     true, pred = lists({"a": 0.4, "b": 0.6})
     pred = pred[~((pred["model"] == "b") & (pred["user_id"] % 5 == 0))]

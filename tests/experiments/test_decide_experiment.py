@@ -604,3 +604,21 @@ def test_values_beyond_the_bounds_of_a_name_tell_no_bounds():
             found = one(table, ("guardrail", -0.04 * scale / 0.2))
             assert found["verdict"].startswith("safe")
             assert (", unless 3 in 400 users of the control have " in found["verdict"]) == unless
+
+
+@pytest.mark.parametrize("details", [True, False])
+def test_a_success_metric_without_a_better_side_says_why_it_cannot_ship(details):
+    """Clicks of B are twice those of A, and nothing says which side of hits@20 is better."""
+    users = pd.DataFrame({"user_id": range(400), "variant": ["A", "B"] * 200})
+    users["hits@20"] = (users["user_id"] // 2 % 5) * (1 + (users["variant"] == "B"))
+    given = {"control": "A", "expected": {"A": 1, "B": 1}, "details": details}
+    roles = {"hits@20": "success"}
+    why = "nothing says which side is better, so that it cannot ship"
+    table = rd.compare_variants(users, "hits@20", **given)
+    decided = rd.experiments.decide_experiment(table, roles=roles)
+    assert decided["effect"].tolist() == ["keep_running"]
+    assert decided["reasons"].iloc[0].endswith(f", p <0.001, {why})")
+    table = rd.compare_variants(users, "hits@20", larger_is_better="hits@20", **given)
+    decided = rd.experiments.decide_experiment(table, roles=roles)
+    assert decided["effect"].tolist() == ["ship"]
+    assert why not in decided["reasons"].iloc[0]

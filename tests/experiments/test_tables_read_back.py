@@ -7,9 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from experiments.test_default_columns import CALLS
+from matplotlib.text import Text
 
 import recdf as rd
 from recdf.errors import OptionError
+from recdf.experiments.decide.adjust_pvalues import adjustment
 from recdf.judge.comparisons import segments_first
 from recdf.tables.cells import columns_before
 
@@ -175,6 +177,51 @@ def test_adjusted_p_values_of_a_file_stand_beside_empty_texts(compare):
         assert found[name].tolist() == table[name].tolist()
     plain = pd.DataFrame({"p_value": [0.1], "reason": [np.nan]})  # a table of the caller's own
     assert EX.adjust_pvalues(plain)["reason"].isna().all()
+
+
+def from_json(table):
+    """The table from a file that has no infinity."""
+    return pd.read_json(io.StringIO(pd.DataFrame(table).to_json(double_precision=15)))
+
+
+@pytest.mark.parametrize("side", ["greater", "less"])
+def test_an_open_end_that_json_lost_is_open(compare, side, tmp_path):
+    table = compare(alternative=side)
+    back = from_json(table)
+    lost = "ci_high" if side == "greater" else "ci_low"
+    assert back[lost].isna().all()
+    pages = [
+        rd.report(path=tmp_path / f"{i}.html", experiment=one).read_text(encoding="utf-8")
+        for i, one in enumerate((table, back))
+    ]
+    for page in pages:
+        assert "The tests are one-sided" in page
+        assert "one-sided interval" in page
+    pd.testing.assert_frame_equal(
+        EX.role_verdicts(back, {"ctr": "success"}), EX.role_verdicts(table, {"ctr": "success"})
+    )
+
+
+@pytest.mark.parametrize("unit", ["users", "clusters"])
+def test_a_file_of_a_table_without_details_says_what_it_counts(users, unit, tmp_path):
+    users = users.assign(home=np.arange(len(users)) // 2, variant=np.arange(len(users)) // 2 % 2)
+    more = {"cluster": "home"} if unit == "clusters" else {}
+    table = rd.compare_variants(users, "ctr", control=0, expected={0: 1, 1: 1}, **more)
+    n = table["n_control"].iloc[0]
+    for one in (table, from_csv(table)):
+        path = rd.report(path=tmp_path / "p.html", experiment=one, overwrite=True)
+        page = path.read_text(encoding="utf-8")
+        assert f"{n:,} {unit} against {n:,}" in page
+        texts = [text.get_text() for text in rd.plot.forest(one).figure.findobj(Text)]
+        assert any(f"n = {2 * n:,} {unit}" in text for text in texts)
+
+
+@pytest.mark.parametrize("p", [[0.0, 1.0], [1.0, 1.0]])
+def test_numbers_that_no_correction_changes_do_not_say_that_there_is_none(p):
+    table = pd.DataFrame({"metric": ["a", "b"], "p_value": p, "p_adj": p})
+    assert adjustment(table).words == "adjusted in a way that these rows do not show"
+    table = pd.DataFrame({"metric": ["a", "b"], "p_value": [0.3, 0.4], "p_adj": [0.3, 0.4]})
+    assert adjustment(table).words == "not adjusted"
 
 
 @pytest.mark.parametrize("back", [lambda table: table, from_csv], ids=["as it is", "csv"])

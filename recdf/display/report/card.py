@@ -239,11 +239,14 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     else:
         against = "the baseline "
         keep = f"Keep {rival}. "
-    others = (one for one in subject.order if one not in (row["model"], row["baseline"]))
-    rows = (pair_row(table, subject.primary, one, row["model"])[0] for one in others)
+    rows = (
+        pair_row(table, subject.primary, one, row["model"])[0]
+        for one in subject.order
+        if one not in (row["model"], row["baseline"])
+    )
     known = [found for found in rows if found]
     if known and row["withheld"] not in TOO_FEW:
-        alike = [subject.name(one["model"]) for one in known if sign_of(one) != "worse"]
+        alike = _not_worse(subject, known)
         named = f"{'The other model' if len(known) == 1 else 'Each of the others'} is shown to be "
         named += f"worse than {best}"
         if alike:
@@ -258,6 +261,16 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     return case._replace(which=[*case.which, *said])
 
 
+def _not_worse(subject: Subject, rows: list[TableRow]) -> list[str]:
+    """Name the models of rows that are not shown to be worse. What a row says of worse, which may
+    hold for all lists alone, stands beside the name."""
+    return [
+        subject.name(row["model"]) + f" ({row['verdict']})" * says_worse(row)
+        for row in rows
+        if sign_of(row) != "worse"
+    ]
+
+
 def _baseline_stays(subject: Subject) -> tuple[Case, int]:
     """Return what the rows say where the baseline has the best mean."""
     base, *others = subject.order
@@ -267,7 +280,7 @@ def _baseline_stays(subject: Subject) -> tuple[Case, int]:
     found = [pair_row(table, subject.primary, one, base) for one in others]
     first, together = found[0]
     rows = [row for row, _ in found if row]
-    shown = [subject.name(row["model"]) for row in rows if sign_of(row) != "worse"]
+    shown = _not_worse(subject, rows)
     doubted = [row for row in rows if look_of(row) == "warning"]
     all_worse = not shown and len(rows) == len(found)
     none = f"No model is {'' if all_worse else 'shown to be '}better"

@@ -173,6 +173,7 @@ _KEPT = [
     "ci_low",
     "ci_high",
     "confidence",
+    "method",
     "srm_p",
 ]
 

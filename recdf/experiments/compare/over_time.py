@@ -60,7 +60,7 @@ from ...stats.arms import (
     skewness_of_arms,
 )
 from ...stats.turned import missing_by_chance
-from ...tables.cells import form_of, number
+from ...tables.cells import amount, form_of, number
 from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, movable_strata, shares_change, users_in_both
 from ..decide.sample_ratio import Arms, Surplus, check_sample_ratio, without_strata
@@ -248,7 +248,8 @@ class Trend:
         )
         way = "rise" if (slope > 0) == (arm == 0) else "fall"
         whose = "the treatment" if arm else "the control"
-        return f"{least} in {n[arm]:,} users of {whose} {way} by {value} a day more than the others"
+        those = f"{amount(n[arm], 'user')} of {whose}"
+        return f"{least} in {those} {way} by {value} a day more than the others"
 
 
 def _arms_of_both(units: Units) -> tuple[Arm, Arm]:

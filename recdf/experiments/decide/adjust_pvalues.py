@@ -296,7 +296,14 @@ def adjustment(table: pd.DataFrame) -> Adjustment:
     labels = [table[name] for name in known.get("family", ()) if name in table]
     labels.append(table["metric"].isin(known.get("primary", ())))
     family = table.groupby(labels, dropna=False, observed=True).ngroup().to_numpy().astype(np.int64)
+
+    def fits(how: Correction) -> bool:
+        adjusted = adjust_within(p, family, how)
+        return np.allclose(adjusted, p_adj, rtol=1e-9, atol=0, equal_nan=True)
+
+    if "correction" not in known and tested.sum() > 1 and fits("holm"):
+        return unknown  # such as p of 0 and of 1, which no correction changes
     for how in (known.get("correction", "none"), "none"):
-        if np.allclose(adjust_within(p, family, how), p_adj, rtol=1e-9, atol=0, equal_nan=True):
+        if fits(how):
             return Adjustment(how, family, tested)
     return unknown

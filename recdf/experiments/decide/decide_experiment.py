@@ -328,6 +328,9 @@ def _judged_rows(table: pd.DataFrame, roles: Roles) -> list[Row]:
         if not (found["note"] or row["withheld"]):  # else the gravest caution stands there
             warned = [one for one in warnings_of(found["remarks"]) if not CAUTIONS[one].adds]
             found["note"] = code_names(warned)
+        if role == "success" and row["effect"] in ("higher", "lower"):
+            told = found["note"], "nothing says which side is better, so that it cannot ship"
+            found["note"] = ", ".join(filter(None, told))
         rows.append(found)
     return rows
 
