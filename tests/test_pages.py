@@ -6,6 +6,7 @@ those of the package.
 
 import builtins
 import doctest
+import functools
 import re
 from pathlib import Path
 
@@ -183,6 +184,38 @@ def test_names_in_the_text_exist(page):
             Path(rd.__file__).parents[1] if path.startswith("recdf/") else ROOT
         )  # which may be installed elsewhere
         assert (above / path).exists(), f"{page} names {path}, which does not exist"
+
+
+@functools.cache
+def code_of(room: str) -> dict[str, str]:
+    """The modules of a room at the top, by path."""
+    above = Path(rd.__file__).parents[1] if room == "recdf" else ROOT
+    return {
+        path.relative_to(above).as_posix(): path.read_text(encoding="utf-8")
+        for path in (above / room).rglob("*.py")
+    }
+
+
+NAME = r"`(?:\w+\.)*(\w+)(?:\([^`]*\))?`"
+MODULE = r"`((recdf|tests|benchmarks)/[\w/]+\.py)`"
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md", "docs/design_row.md"])
+def test_names_of_code_stand_where_a_page_says(page):
+    text = " ".join(PAGES[page].read_text(encoding="utf-8").split())
+    stands_in = (
+        rf"((?:{NAME}(?:, then |, | and )?)+)(?:(?: is)? in | \()((?:{MODULE}(?:, | and )?)+)"
+    )
+    for said in re.finditer(stands_in, text):
+        sources = [code_of(room)[path] for path, room in re.findall(MODULE, said[3])]
+        for name in re.findall(NAME, said[1]):
+            defined = rf"^ *(?:def |class )?{name}\b *[(:=\[]"
+            assert any(re.search(defined, one, flags=re.M) for one in sources), said[0]
+    code = "\n".join(
+        one for room in ("recdf", "tests", "benchmarks") for one in code_of(room).values()
+    )
+    for name in {*re.findall(NAME, text)}:
+        assert name in code, f"{page} names {name}, which no code has"
 
 
 # -- how pages are written

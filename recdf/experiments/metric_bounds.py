@@ -1,4 +1,9 @@
-"""Between which values a metric lies: as its definition, its values or a caller says."""
+"""Between which values a metric lies: as its definition, its values or a caller says.
+
+Contract: differences of models need both bounds, so that `bounds_of` gives none where one of them
+is not known. The mean of an arm needs each alone, and `MetricKind.bounds` gives NaN for an unknown
+one.
+"""
 
 from __future__ import annotations
 

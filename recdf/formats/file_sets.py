@@ -1,4 +1,14 @@
-"""Read files of all formats to frames, for `rd.read` and the command, without changing ids."""
+"""Read files of all formats to frames, for `rd.read` and the command, without changing ids.
+
+A frame may be in one file, in all files of a folder, or in the files of a glob. Columns in the
+names of folders (day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read
+through fsspec.
+
+Contract: a column keeps the type that the format gives it. In formats without types (CSV), an
+id column is of integers where every file writes it as plain integers (7, not 007, 7.0 or +7)
+and no other file holds it as text; else it is text. Any other column with a value such as 007
+is text too, since it may hold ids.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +37,6 @@ from ..inputs.data_files import (
 from ..inputs.door import new_names, takes_options
 from ..inputs.options import ByName, Columns, Names, Options, as_columns
 from .format_records import TOO_LARGE, Format, InputFile, beyond_numbers, format_named, format_of
-
-# ------------------------------------------------------------------------------------------
-# Read files of all formats to frames, for `rd.read` and the command, without changing ids.
-#
-# A frame may be in one file, in all files of a folder, or in the files of a glob. Columns in the
-# names of folders (day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read
-# through fsspec.
-#
-# Contract: a column keeps the type that the format gives it. In formats without types (CSV), an
-# id column is of integers where every file writes it as plain integers (7, not 007, 7.0 or +7)
-# and no other file holds it as text; else it is text. Any other column with a value such as 007
-# is text too, since it may hold ids.
-
 
 # How many bytes of a file are read at a time where it is not read as a whole.
 PIECE_BYTES = 2**26

@@ -191,10 +191,6 @@ def _alike_pairs(like: Likeness, one: ndarray, two: ndarray) -> ndarray:
     return np.where((one >= 0) & (two >= 0), found, 0.0)
 
 
-# ------------------------------------------------------------------------------------------
-# Diversity: how different are the items of a list from one another?
-
-
 SimilarityArgument = Literal["cosine", "jaccard", "hamming"] | Callable[[ndarray, ndarray], ndarray]
 
 

@@ -190,8 +190,8 @@ class MetricRecord:
             return [one for one in SUMS.values() if one.name not in OF_LOG or "log" in self.needs]
         return [SUMS[one] if isinstance(one, str) else Sum(*one) for one in self.sums]
 
-    # ------------------------------------------------------------------- what the kernel says about
-    # itself
+    # ------------------------------------------------------------------------------------------
+    # what the kernel says about itself
 
     @property
     def name(self) -> str:
@@ -256,8 +256,8 @@ class MetricRecord:
         hints = typing.get_type_hints(self.kernel, include_extras=True) if self.hints else {}
         return {name: constraint_of(hint) for name, hint in hints.items() if name in self.defaults}
 
-    # --------------------------------------------------------------------------- what a call of it
-    # looks like
+    # ------------------------------------------------------------------------------------------
+    # what a call of it looks like
 
     def stated(self, text: str) -> tuple[Bounds, MetricDirection]:
         """Bounds and direction of the metric with the parameters of a metric string or the name of

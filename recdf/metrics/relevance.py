@@ -51,10 +51,6 @@ def refuse(name: str, value: str, taken: tuple[str, ...]) -> None:
         )
 
 
-# ------------------------------------------------------------------------------------------
-# Relevance: are the relevant items among the first k recommended ones, in whatever order?
-
-
 @metric(aliases=("hr", "success"))
 def hitrate(lists: Lists) -> ndarray:
     """Share of lists with at least one hit in the first k; larger is better, in [0, 1].

@@ -3,6 +3,7 @@ is read.
 
 Contract: an estimator is one record of `ESTIMATORS`. Its value is the mean over units of base +
 g·(reward − base of the log), where g is the row's importance weight after `effective_weight`.
+Nothing here knows a column.
 """
 
 from __future__ import annotations
@@ -24,14 +25,6 @@ from ..inputs.constraints import (
 from ..inputs.options import as_columns
 from ..judge.choices import Columns
 from ..stats.numbers import Floats
-
-# ------------------------------------------------------------------------------------------
-# The off-policy estimators: which weight each of them gives a row, and what else it uses.
-#
-# Contract: an estimator is one record of `ESTIMATORS`. Its value is the mean over units of base +
-# g·(reward − base of the log), where g is the row's importance weight after `effective_weight`.
-# Nothing here knows a column.
-
 
 Interaction = Literal["independent", "cascade", "standard"]
 IntervalKind = Literal["delta", "bootstrap", "bounded"]

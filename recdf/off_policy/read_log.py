@@ -1,7 +1,8 @@
 """From a log to arrays: the only place where the columns of a log have names.
 
-Contract: `read_log` checks every column that a call uses and gives a `Log`; `Log.rows` gives the
-`Rows` of one group under one interaction. The same checks run for frames of any dtype.
+Contract: `read_log` checks every column that a call uses and gives `LogArrays`; `rows` of
+these gives the `LogGroup` of one group under one interaction. The same checks run for frames of any
+dtype.
 """
 
 from __future__ import annotations
@@ -169,13 +170,6 @@ def beside_groups(
     table = pd.DataFrame([record for own in rows for record in own])[columns]
     which = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
     return pd.concat([labels.iloc[which].reset_index(drop=True), table], axis=1)
-
-
-# ------------------------------------------------------------------------------------------
-# From a log to arrays: the only place where the columns of a log have names.
-#
-# Contract: `read_log` checks every column that a call uses and gives a `Log`; `Log.rows` gives
-# the `Rows` of one group under one interaction. The same checks run for frames of any dtype.
 
 
 WRITE_TARGET = (

@@ -119,8 +119,8 @@ class Run:
         summary.attrs["recdf"] = spec
         return measured, summary, dict(spec)
 
-    # ----------------------------------------------------------------------- facts that need all
-    # the rows
+    # ------------------------------------------------------------------------------------------
+    # facts that need all the rows
 
     def check_kinds(self, without_order: bool = False) -> None:
         """Raise if, by their first rows, two columns have ids that can never be equal, or texts

@@ -190,8 +190,8 @@ class Source:
         """Return the name that a column has in the files."""
         return self._names.get(name, name)
 
-    # ------------------------------------------------------------------------------ types and
-    # categories
+    # ------------------------------------------------------------------------------------------
+    # types and categories
 
     def note(self, column: Array, name: str) -> None:
         """Note whether the column has nulls, and large integers. If it has categories in some file,

@@ -2,9 +2,11 @@
 
 import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,25 +70,6 @@ def test_flags_of_the_command(command, name, capsys):
     assert SIDE_TABLES[name].flag in told
 
 
-PRICES = """
-    prices: Annotated[
-        Any,
-        SideTable(
-            about="one row per item, with the column price",
-            hint="Rows",
-            kind="DataFrame or Arrow stream",
-            meaning="Prices: one row per item, in the column `price`.",
-            check=checked_items,
-            codes=lambda sides, name: Catalogue(
-                sides.checked[name].frame, sides.needed(name), sides.n_items
-            ),
-            flag="prices: one row per item, with the column price",
-        ),
-    ]
-
-
-SIDE_TABLES: dict"""
-
 PLANTED = '''
 import contextlib, importlib.util, inspect, io
 import numpy as np, pandas as pd, recdf as rd
@@ -134,14 +117,19 @@ assert "--prices FILE" in told.getvalue()
 
 @pytest.mark.slow
 def test_a_new_side_table_is_one_record(tmp_path):
-    """A record is planted in a copy of the package: functions, files, an engine, messages and the
-    command have it."""
+    """The record that CONTRIBUTING.md has as an example is planted in a copy of the package:
+    functions, files, an engine, messages and the command have it."""
     root = Path(rd.__path__[0])
     shutil.copytree(root, tmp_path / "recdf", ignore=shutil.ignore_patterns("__pycache__"))
     records = tmp_path / "recdf" / "matching" / "side_tables" / "sides.py"
     text = records.read_text(encoding="utf-8")
-    assert text.count("\n\nSIDE_TABLES: dict") == 1
-    records.write_text(text.replace("\n\nSIDE_TABLES: dict", PRICES), encoding="utf-8")
+    contributing = Path(__file__).parents[2] / "CONTRIBUTING.md"
+    (prices,) = re.findall(
+        r"^ +prices: Annotated.*?^ +\]\n", contributing.read_text("utf-8"), flags=re.M | re.S
+    )
+    prices = textwrap.indent(textwrap.dedent(prices), " " * 4)
+    before, after = text.split("\n\nSIDE_TABLES: dict")
+    records.write_text(f"{before}{prices}\n\nSIDE_TABLES: dict{after}", encoding="utf-8")
     where = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run(
         [sys.executable, "-c", PLANTED], cwd=tmp_path, env=where, capture_output=True, text=True
