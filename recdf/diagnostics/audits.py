@@ -24,6 +24,7 @@ from ..inputs.door import takes_options
 from ..inputs.frames import id_frame, read_frame
 from ..inputs.options import CallArguments
 from ..inputs.sorting import flags_at
+from ..judge.per_user_columns import unit_of
 from ..matching.overlap import Overlap
 from ..metrics.compute import per_user_frame
 from ..metrics.strings import Metrics
@@ -158,7 +159,7 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
     ceiling."""
     rows = []
     weight = asked.call.options.weight_name
-    units = [asked.keys[0]]
+    units = unit_of(asked.keys)
     for by, mine in asked.rows_by(lists).items():
         own = lists[mine]
         n = mine.sum()

@@ -195,10 +195,10 @@ class Gate(ShownResult):
         differs = self.reasons if self.checks["found"].isin(DOUBTFUL).any() else []
         unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
         looks = ", at all looks together" if "anytime" in set(self.table["bound"]) else ""
-        said = (
-            f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; users are the "
-            "units."
-        )
+        units = "users are the units"
+        if "unit" in self.table:
+            units = f"each {visible(self.table['unit'].iloc[0])} is a unit"
+        said = f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; {units}."
         words = f"Not compared, since nothing records them: {', '.join(unknown)}."
         lines = [*differs, *([words] if unknown else []), *self._alone()]
         return [*lines, *self._labels(), *self._seen(), said]

@@ -201,7 +201,8 @@ def gate(
         metric and segment), `.checks` (what was compared of the data); it is true where it passed.
         If the truth, the options, the definitions or the side tables of the two differ, all rows
         are undecided. A list that one side lacks counts with the metric's worst value
-        (`n_only_candidate`, `n_only_baseline`). With `cheap=` all counts are of what people judged,
+        (`n_only_candidate`, `n_only_baseline`). With `unit_col=` the table names the units in
+        `unit`, and `n_users` counts them. With `cheap=` all counts are of what people judged,
         and the table also has `labels` ("both", or "people" where these count alone), `n_cheap`
         (lists with cheap labels alone), `bias` (of the difference under cheap labels, with
         `bias_low` and `bias_high`), `weight` and `p_random`, as in
@@ -316,6 +317,8 @@ def gate(
     effects, reasons = zip(*decided, strict=True)
     table["reason"] = pd.Series(reasons, dtype=str)
     add_verdicts(table, "gate", effects)
+    if unit_col is not None:
+        table["unit"] = " and ".join(units)
     return Gate(table, checks)
 
 

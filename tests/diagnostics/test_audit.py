@@ -453,3 +453,18 @@ def test_arguments_of_an_audit_are_named():
             rd.audit(**{"true": lists, "pred": lists} | {role: None})
     with pytest.raises(rd.OptionError, match=r"time_col=\['time'\]; expected a name"):
         rd.audit(lists, lists, train=lists, time_col=["time"])
+
+
+def test_users_are_the_units_wherever_they_stand_in_the_list_key():
+    """The lists of a user are copies of one, so that each further one tells nothing."""
+    shop = rd.sample_shop(n_users=200, n_items=60)
+    pred = shop.pred[shop.pred["model"] == "random"].drop(columns="model")
+    visits = pd.DataFrame({"visit": range(9)})
+    true, pred = (one.merge(visits, how="cross") for one in (shop.true, pred))
+    alone, *found = (
+        rd.audit(true[true["visit"] < n], pred[pred["visit"] < n], metrics="ndcg@10", user_col=keys)
+        for n, keys in ((1, ["user_id"]), (9, ["user_id", "visit"]), (9, ["visit", "user_id"]))
+    )
+    texts = [one.loc[one["code"] == "at_chance", "effect"].tolist() for one in (alone, *found)]
+    assert len(texts[0]) == 1
+    assert texts[0] == texts[1] == texts[2]

@@ -176,6 +176,14 @@ def test_the_unit_is_the_user():
     users = rd.gate(own, base, {"ndcg@10": -0.02}).table.iloc[0]
     assert (sessions["n_users"], sessions["n_lists"]) == (300, 1500)
     assert sessions["change_low"] == pytest.approx(users["change_low"])
+    for units, said in (
+        (None, "users are the units"),
+        ("session", "each session is a unit"),
+        (["user_id", "session"], "each user_id and session is a unit"),
+    ):
+        keys = {"user_col": ["user_id", "session"], "unit_col": units}
+        gate = rd.gate(*lists, {"ndcg@10": -0.02}, **keys)
+        assert gate.notes[-1].endswith(f"; {said}.")
 
 
 def test_weights_are_those_of_the_evaluation():

@@ -529,7 +529,8 @@ _ALL = (
     ),
     Caution(
         "ratio_not_checked",
-        "no planned shares were given, so that the sample ratio was not checked",
+        "no planned shares were given, or too few users for their test, so that the sample ratio "
+        "was not checked",
         adds=" (sample ratio not checked)",
         warns=False,
     ),
