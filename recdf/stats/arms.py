@@ -103,17 +103,24 @@ def add_moments(parts: Moments, arm: Integers, n_arms: int) -> Moments:
     return Moments(n, mean, var, skewness, low, high)
 
 
-def skewness_of_means(n: Floats, var: Floats, skewness: Floats) -> float:
-    """Return the skewness of the difference of two means: γ·(1/n_t² − 1/n_c²)/(1/n_t + 1/n_c)^1.5.
+def skewness_of_means(n: Floats, var: Floats, skewness: Floats, weights: Number = 1.0) -> float:
+    """Return how skewed the difference of two means is: |γ·(1/n_t² − 1/n_c²)|/(1/n_t + 1/n_c)^1.5.
 
     γ is the skewness of the residuals of both arms together. With equal arms the skewness of the
-    two means cancels. The result is 0 for values that are all equal.
+    two means cancels. The result is 0 for values that are all equal. Of arms by strata (2, strata),
+    which count with `weights` W, it is Σ W³|μ₃(1/n_t² − 1/n_c²)|/(Σ W² σ²(1/n_t + 1/n_c))^1.5, with
+    the moments of both arms of a stratum: a thin cell by itself may have no variance. Thin cells of
+    both arms do not cancel, since each is taken for surer where its mean is low.
     """
-    spread = np.sqrt((n * var).sum() / n.sum())
-    if not spread > 0:
+    share = n / n.sum(axis=0)
+    spread = (share * var).sum(axis=0)
+    most = np.max(spread)
+    if not most > 0:
         return 0.0
-    cubes = n * (np.sqrt(var) / spread) ** 3 * np.where(var > 0, skewness, 0.0)
-    return float(cubes.sum() / n.sum() * imbalance(n[0], n[1]))
+    below, above = 1 / n
+    cubes = (share * (var / most) ** 1.5 * np.where(var > 0, skewness, 0.0)).sum(axis=0)
+    third = np.sum(weights**3 * np.abs(cubes * (above**2 - below**2)))
+    return float(third / np.sum(weights**2 * spread / most * (above + below)) ** 1.5)
 
 
 def skewness_of_arms(control: Floats, treatment: Floats) -> float:
@@ -122,18 +129,19 @@ def skewness_of_arms(control: Floats, treatment: Floats) -> float:
     return skewness_of_means(n, var, skewness)
 
 
-def imbalance(n_control: Number, n_treatment: Number) -> float:
+def imbalance(n_control: Number, n_treatment: Number) -> Number:
     """Return what the skewness of the values is multiplied by in that of the difference of two
     means."""
     below = 1 / n_control
     above = 1 / n_treatment
-    return float((above**2 - below**2) / (above + below) ** 1.5)
+    return (above**2 - below**2) / (above + below) ** 1.5
 
 
 def may_be_skewed(n_control: Number, n_treatment: Number, beyond: float) -> bool:
     """Whether the skewness of the difference can be beyond this number; that of n values is at most
-    √n."""
-    return bool(abs(imbalance(n_control, n_treatment)) * np.sqrt(n_control + n_treatment) >= beyond)
+    √n. It is at most that of one of the strata."""
+    most = np.abs(imbalance(n_control, n_treatment)) * np.sqrt(n_control + n_treatment)
+    return bool(np.max(most) >= beyond)
 
 
 ArmResult = TypeVar("ArmResult")

@@ -330,3 +330,17 @@ def test_a_thin_stratum_of_a_segment_is_named_with_its_arms(rng):
     said = r"1 of 3 strata .* in an arm of 'A' and 'B' where \['land'\] is 'se' for metric"
     with pytest.raises(rd.DataError, match=said):
         compared(pd.concat([data, more]), by="land")
+
+
+@pytest.mark.parametrize(("n_treated", "withheld"), [(20, "skewed"), (500, "")])
+def test_a_thin_cell_of_a_skewed_metric_is_asked_for_by_itself(n_treated, withheld):
+    """A tenth of the users have two clicks, but none of the first week's treated ones. Of 20 of
+    them that is chance (0.9^20 = 0.12), and their variance of 0 makes it look sure."""
+    week = np.repeat([0, 1], 1000)
+    number = np.tile(np.arange(1000), 2)
+    treated = number < np.where(week == 0, n_treated, 500)
+    clicks = 2.0 * ((number % 10 == 0) & ~(treated & (week == 0)))
+    data = pd.DataFrame({"week": week, "variant": np.where(treated, "B", "A"), "clicks": clicks})
+    row = compared(data, "clicks", strata="week", cluster=None, time_col="week").iloc[0]
+    assert row["p_value"] < 1e-4
+    assert row["withheld"] == withheld

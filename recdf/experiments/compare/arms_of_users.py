@@ -389,7 +389,8 @@ def _skewness(found: MeanEffect) -> float:
     """
     units = found.units
     n = units.n
-    if not may_be_skewed(n[0], n[1], SKEWED_SAMPLES):
+    size = units.record.n[units.cells]
+    if not may_be_skewed(size[0], size[1], SKEWED_SAMPLES):
         return 0.0
     if known := units.moments:
         if known.mean.shape[1] > 1:
@@ -404,18 +405,23 @@ def _skewness(found: MeanEffect) -> float:
         if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
             return 0.0
     cubes = None if units.far is None else units.far.cubes
-    if cubes is not None and isinstance(record, Aggregates):
-        size = np.array(n, np.float64)
-        cells = units.cells
-        squares = record.squares(found.forms)
-        var = squares[cells].sum(axis=1) / size
+    whole = 0.0
+    if units.cluster is not None or (cubes is None and units.stratum is None):
+        whole = skewness_of_arms(*found.residuals())
+    if (cubes is None and units.stratum is None) or not isinstance(record, Aggregates):
+        return whole
+    many = np.maximum(record.n, 1)
+    spread = np.sqrt(record.squares(found.forms) / many)
+    unit = np.where(spread > 0, spread, 1.0)
+    if cubes is None:
+        units.need_rows()
+        z = units.scores(found.forms, record.above) / unit[units.cell]
+        third = exact_sums(z**3, units.cell, len(unit))
+    else:
         half = (record.high - record.low) / 2
-        spread = np.sqrt(squares / np.maximum(record.n, 1))
-        third = cubes.of(found.forms, record.grid.base, record.above, half, spread)
-        third = third[cells].sum(axis=1) / size
-        skewness = np.divide(third, var**1.5, out=np.zeros(2), where=var > 0)
-        return skewness_of_means(size, var, skewness)
-    return skewness_of_arms(*found.residuals())
+        third = cubes.of(found.forms, record.grid.base, record.above, half, spread) / unit**3
+    var, skewness = (spread**2)[units.cells], (third / many)[units.cells]
+    return max(whole, skewness_of_means(size, var, skewness, units.weights))
 
 
 def _bootstrap(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> list[Row]:

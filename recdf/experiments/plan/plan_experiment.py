@@ -398,7 +398,7 @@ class Past(NamedTuple):
     def remarks(self, arms: TwoPlaces) -> str:
         """Return "skewed" where the verdict of a comparison of so many users would be withheld."""
         units = (n / self.size for n in arms)
-        return "skewed" if abs(self.skewness * imbalance(*units)) > SKEWED_SAMPLES else ""
+        return "skewed" if abs(self.skewness * float(imbalance(*units))) > SKEWED_SAMPLES else ""
 
     def unseen(self, alpha: float, reach: float) -> float:
         """Return how far the units that a sample may lack by chance take the sum of all users, each
