@@ -27,7 +27,6 @@ from ...stats.arms import (
     both,
     effect,
     fieller,
-    imbalance,
     may_be_skewed,
     open_sided,
     skewness_of_arms,
@@ -388,7 +387,6 @@ def _skewness(found: MeanEffect) -> float:
     √n, and at most their largest distance from the mean in standard deviations.
     """
     units = found.units
-    n = units.n
     size = units.record.n[units.cells]
     if not may_be_skewed(size[0], size[1], SKEWED_SAMPLES):
         return 0.0
@@ -397,31 +395,37 @@ def _skewness(found: MeanEffect) -> float:
             return np.nan
         return skewness_of_means(known.n, known.central[:, 0, 0] / known.n, known.skewness[:, 0])
     record = units.record
-    if units.stratum is None and not units.clustered and len(found.forms):
-        var = sum(one.var * k**2 for one, k in zip(found.arms, n, strict=True)) / sum(n)
-        low, high = units.span
-        reach = np.maximum(high - record.mean, record.mean - low)
-        beyond = (np.abs(found.forms) * reach).sum(axis=1).max()
-        if var > 0 and abs(imbalance(*n)) * beyond < SKEWED_SAMPLES * np.sqrt(var):
-            return 0.0
+    several = units.cluster is not None  # a cluster may have rows in several strata
     cubes = None if units.far is None else units.far.cubes
-    whole = 0.0
-    if units.cluster is not None or (cubes is None and units.stratum is None):
-        whole = skewness_of_arms(*found.residuals())
-    if (cubes is None and units.stratum is None) or not isinstance(record, Aggregates):
-        return whole
+    if not isinstance(record, Aggregates):
+        return skewness_of_arms(*found.residuals())
     many = np.maximum(record.n, 1)
     spread = np.sqrt(record.squares(found.forms) / many)
     unit = np.where(spread > 0, spread, 1.0)
+    low, high = units.span
+    reach = np.maximum(high - record.mean, record.mean - low)
+
+    def skewness(of_cells: Floats) -> float:
+        """That of the difference, by the skewness of the residuals in each cell."""
+        at = units.cells
+        return skewness_of_means(size, spread[at] ** 2, of_cells[at], units.weights)
+
+    if not several and skewness((np.abs(found.forms) * reach).sum(axis=1) / unit) < SKEWED_SAMPLES:
+        return 0.0
+    whole = 0.0
+    if several or (cubes is None and units.stratum is None):
+        whole = skewness_of_arms(*found.residuals())
+        if units.stratum is None:
+            return whole
     if cubes is None:
         units.need_rows()
-        z = units.scores(found.forms, record.above) / unit[units.cell]
-        third = exact_sums(z**3, units.cell, len(unit))
+        most = spread.max()
+        z = units.scores(found.forms, record.above) / most
+        third = np.bincount(units.cell, z * z * z, len(unit)) / (unit / most) ** 3
     else:
         half = (record.high - record.low) / 2
         third = cubes.of(found.forms, record.grid.base, record.above, half, spread) / unit**3
-    var, skewness = (spread**2)[units.cells], (third / many)[units.cells]
-    return max(whole, skewness_of_means(size, var, skewness, units.weights))
+    return max(whole, skewness(third / many))
 
 
 def _bootstrap(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> list[Row]:
