@@ -21,6 +21,7 @@ from ..evaluation.value_moments import CONFIDENCE
 from ..inputs.codes import first_rows
 from ..inputs.door import checks_names, takes_options
 from ..inputs.frames import column, float_column
+from ..inputs.ids import alike_ids
 from ..inputs.options import CallArguments, as_columns
 from ..inputs.sorting import run_of, spans
 from ..judge.choices import Columns
@@ -298,7 +299,7 @@ def exposure_table(
             place = first_rows(matched.item, matched.n_items)
             labels.append(frame[item_col].take(matched.rows(place[others])))
         codes = np.concatenate([codes, others])
-        ids = pd.concat(labels, ignore_index=True)
+        ids = pd.concat(alike_ids(labels, item_col), ignore_index=True)
         parts = []
         for by in range(len(matched.by)):
             counts = ListCounts(lists, by)

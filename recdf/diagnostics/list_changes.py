@@ -13,13 +13,15 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..evaluation.spec import better_of
+from ..inputs.codes import first_rows
 from ..inputs.constraints import Share
 from ..inputs.door import checks_names
 from ..inputs.frames import as_frame, column
+from ..inputs.ids import with_alike_ids
 from ..inputs.options import Columns, as_columns
-from ..judge.per_user_columns import float_columns
+from ..judge.per_user_columns import float_columns, key_codes
 from ..metrics.call import check_k
-from ..tables.cells import ReportTable, ShownResult
+from ..tables.cells import ReportTable, ShownResult, beside_columns
 from .count_tables import hit_table
 from .gate_records import Side, data_checks, pair_of, read_side, rows_of_sides
 
@@ -33,6 +35,7 @@ SUMMARY_COLUMNS = [
     "n_lost",
     "n_same",
 ]
+CODE = "code of the key"  # a column while two tables are merged
 CHURN_TYPES = {"n_before": "int64", "n_after": "int64", "n_common": "int64", "changed": "bool"}
 
 
@@ -219,14 +222,33 @@ def diff(
         options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
         pair = pair_of((before, after) if pred is None else pred, ("before", "after"))
         items = _items_of_both(pair, k, options, rank_col, score_col)
-        items = items if per_list is None else items.merge(per_list[keys], on=keys)
+        items = items if per_list is None else _merged(items, per_list[keys], keys, "inner")
         lists = _churn(items, k, p, keys)
         if per_list is not None:
-            lists = per_list.merge(lists.drop(columns="status"), on=keys, how="left")
+            lists = _merged(per_list, lists.drop(columns="status"), keys, "left")
             lists = lists.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
         per_list = lists
     summary = _summary(per_list, metrics, (f"overlap@{k}", f"rbo@{k}"))
     return Diff(summary, per_list, items, tuple(unlike))
+
+
+def _merged(
+    one: pd.DataFrame, two: pd.DataFrame, keys: list[str], how: Any = "outer", **more: Any
+) -> pd.DataFrame:
+    """Merge two tables on ids. Those of two dtypes are compared by their codes, since
+    `pandas.merge` makes floats of some, and refuses others."""
+    if one[keys].dtypes.equals(two[keys].dtypes):
+        return one.merge(two, on=keys, how=how, **more)
+    codes, n = key_codes([("before", one), ("after", two)], keys)
+    coded = [
+        table.drop(columns=keys).assign(**{CODE: code})
+        for table, code in zip((one, two), codes, strict=True)
+    ]
+    rows = coded[0].merge(coded[1], on=CODE, how=how, **more)
+    frames = with_alike_ids([one[keys], two[keys]], keys, "before and after")
+    labels = one[keys] if how != "outer" else pd.concat(frames, ignore_index=True)
+    first = first_rows(np.concatenate(codes), n)[rows.pop(CODE)]
+    return beside_columns(labels.iloc[first].reset_index(drop=True), rows)
 
 
 def _metrics_of_both(
@@ -243,9 +265,7 @@ def _metrics_of_both(
         raise OptionError(f"before has {one} and after {two}: no metric of both")
     # pandas warns of a column that is added to more than a hundred that are not together.
     own, other = (table[[*keys, *metrics]].copy() for table in tables)
-    rows = own.merge(
-        other, on=keys, how="outer", suffixes=("_before", "_after"), indicator="status"
-    )
+    rows = _merged(own, other, keys, suffixes=("_before", "_after"), indicator="status")
     words = rows["status"].cat.rename_categories({"left_only": "left", "right_only": "entered"})
     parts = [rows[keys].assign(status=words.astype("str"))]
     for name in metrics:
@@ -296,7 +316,7 @@ def _items_of_both(
         )[[*key, "rank"]]
         for own, other in (frames, frames[::-1])
     ]
-    rows = ranked[0].merge(ranked[1], on=key, how="outer", suffixes=("_before", "_after"))
+    rows = _merged(ranked[0], ranked[1], key, suffixes=("_before", "_after"))
     rows = rows.astype({"rank_before": "Int64", "rank_after": "Int64"})
     old = rows["rank_before"]
     new = rows["rank_after"]

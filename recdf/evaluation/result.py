@@ -14,6 +14,7 @@ from ..errors import OptionError, kind_of
 from ..formats.trec_files import write_trec_values
 from ..inputs.codes import check_kinds, known_ids
 from ..inputs.door import table_of_users
+from ..inputs.ids import with_alike_ids
 from ..inputs.options import as_columns
 from ..judge.choices import Columns
 from ..tables.cells import amount, beside_columns
@@ -562,15 +563,16 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
     spec["counts"] = {str(name): int(n) for name, n in counts.sum().items()}
     kept = set.intersection(*(set(part.per_user.columns) for part in parts.values()))
     kept |= {*metrics, model_col}
+    rows = with_alike_ids([part.per_user for part in parts.values()], of_all["user_col"], "results")
     per_user, summary = (
         pd.concat(
             [
-                _with_models(getattr(part, table), named[name], model_col)
-                for name, part in parts.items()
+                _with_models(table, names, model_col)
+                for table, names in zip(tables, named.values(), strict=True)
             ],
             ignore_index=True,
         )
-        for table in ("per_user", "summary")
+        for tables in (rows, [part.summary for part in parts.values()])
     )
     per_user = per_user[[name for name in per_user.columns if name in kept]]
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec

@@ -8,7 +8,7 @@ and refuses values that cannot be ids. Ids are never cast to another kind and ne
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -139,6 +139,60 @@ def take_values(series: Series, rows: ndarray) -> Any:
 def take_rows(series: Series, rows: ndarray) -> Series:
     """Take some rows of a column, with a new index and in its dtype."""
     return Series(take_values(series, rows), dtype=series.dtype)
+
+
+def _kind_of_number(dtype: Any) -> str:
+    """Return "float", "uint64" or "integer"; nothing for other labels."""
+    dtype = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
+    if pd.api.types.is_integer_dtype(dtype):
+        return "uint64" if str(dtype).lower().startswith("uint64") else "integer"
+    return "float" * pd.api.types.is_float_dtype(dtype)
+
+
+def alike_ids(columns: Sequence[Series], where: str) -> list[Series]:
+    """Return columns of ids that `pandas.concat` can put below each other.
+
+    It makes floats of uint64 beside other integers and of integers beside floats, which lose
+    digits. Such columns become integers of one dtype here, and others stay as they are.
+    """
+    kinds = {_kind_of_number(one.dtype) for one in columns}
+    if len(kinds) < 2 or "" in kinds:
+        return list(columns)
+    found = []
+    for ids in (read_ids(one, where) for one in columns):
+        values = ids.values if ids.dictionary is None else ids.dictionary.values[ids.values]
+        found.append((values, ids.null))
+    low = min((int(one.min()) for one, _ in found if len(one)), default=0)
+    high = max((int(one.max()) for one, _ in found if len(one)), default=0)
+    if low < 0 and high >= 2**63:
+        raise IdTypeError(
+            f"{where} has ids from {low} to {high}, which no integer dtype holds; convert both "
+            "columns, e.g. ⟦with .astype(str)⟧"
+        )
+    integers = [Series(one.astype("int64" if high < 2**63 else "uint64")) for one, _ in found]
+    if all(isinstance(one.dtype, np.dtype | pd.CategoricalDtype) for one in columns) and all(
+        null is None for _, null in found
+    ):
+        return integers
+    return [
+        nullable(one) if null is None else nullable(one).mask(null)
+        for one, (_, null) in zip(integers, found, strict=True)
+    ]
+
+
+def with_alike_ids(
+    frames: Sequence[pd.DataFrame], names: Iterable[Any], where: str
+) -> list[pd.DataFrame]:
+    """Return frames whose ids `pandas.concat` can put below each other."""
+    found = [frame.copy(deep=False) for frame in frames]
+    for name in names:
+        given = [frame[name] for frame in frames]
+        for frame, own, one in zip(
+            found, given, alike_ids(given, f"{where}[{name!r}]"), strict=True
+        ):
+            if one is not own:
+                frame[name] = one.array
+    return found
 
 
 def as_series(values: Any) -> Series:

@@ -285,8 +285,8 @@ class OptionArguments(TypedDict, total=False):
             """
         Population: the lists over which a mean is taken. The key columns of the result have the
         dtype of the frame that the population comes from. With "all" it is the dtype in which the
-        keys of both frames fit, as `pandas.concat` chooses it. Where a frame is read from several
-        files, it is the dtype in which the keys of all of them fit.""",
+        keys of both frames fit, as `pandas.concat` chooses it; integers stay integers. Where a
+        frame is read from several files, it is the dtype in which the keys of all of them fit.""",
             either(one_of(get_args(PopulationRule)), GIVEN_IDS),
         ),
     ]

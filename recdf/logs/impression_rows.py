@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import check_kinds, encode, first_rows
 from ..inputs.frames import RowsInParts, as_frame, column, float_column, read_numbers, read_values
-from ..inputs.ids import read_ids
+from ..inputs.ids import alike_ids, read_ids
 from ..inputs.options import ByName, as_columns
 from ..inputs.sorting import dense_codes, distinct, stable_order
 from ..stats.numbers import Floats, Integers, Mask
@@ -334,7 +334,8 @@ def with_persons(
         if len(own):
             devices = frame[user_col].iloc[own]
             check_kinds([ids, read_ids(devices.dropna(), f"{role}[{user_col!r}]")])
-            together = pd.concat([label, devices], ignore_index=True)
+            both = alike_ids([label, devices], f"{role}[{user_col!r}] beside persons")
+            together = pd.concat(both, ignore_index=True)
             place[own] = len(label) + np.arange(len(own))
         found[role] = frame.assign(**{person_col: together.take(place).array})
     seen[n] = False

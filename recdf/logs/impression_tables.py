@@ -16,6 +16,7 @@ import pandas as pd
 
 from ..errors import DataError
 from ..inputs.frames import read_values
+from ..inputs.ids import with_alike_ids
 from ..inputs.sorting import distinct, run_heads, stable_order
 from ..stats.numbers import Floats, Integers, Mask
 from .attribution import (
@@ -89,12 +90,12 @@ def make_tables(
         counted["purchases"]["events"] += refunded["purchases"]["refunded"]
     for name in counted:
         counted[name]["logged_twice"] = copies[name].n
-    more_rows = []
+    more_rows, ids = [], (rules.user_col, rules.item_col)
     if added:
         # One row for each (list, item) of the events without an impression.
-        labels, pairs, own = (
-            pd.concat(parts, ignore_index=True) for parts in zip(*added, strict=True)
-        )
+        of_labels, *rest = zip(*added, strict=True)
+        of_kinds = [with_alike_ids(of_labels, ids, "events"), *rest]
+        labels, pairs, own = (pd.concat(parts, ignore_index=True) for parts in of_kinds)
         of_pair = own.fillna(0.0).groupby([pairs["list"], pairs["item"]], sort=False)
         sums = of_pair.sum().reindex(columns=list(response.sums), fill_value=0.0)
         depth = of_pair["depth"].max().to_numpy(np.int8)
@@ -115,7 +116,7 @@ def make_tables(
     pred = _pred(labels, frame, rules, stays, rank, response.sums.get(VALUE))
     true = labels.assign(**response.columns(rules))
     if more_rows:
-        true = pd.concat([true, *more_rows], ignore_index=True)
+        true = pd.concat(with_alike_ids([true, *more_rows], ids, "true"), ignore_index=True)
     return true, pred, spec, ahead
 
 

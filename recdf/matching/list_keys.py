@@ -23,9 +23,8 @@ import pandas as pd
 from numpy import ndarray
 from pandas import DataFrame, Series
 
-from ..errors import IdTypeError
 from ..inputs.codes import CodeColumn, Coded, encode_keys, first_rows
-from ..inputs.ids import IdColumn, read_by, take_rows, take_values
+from ..inputs.ids import IdColumn, alike_ids, read_by, take_rows, take_values
 from ..inputs.machine import each, rows_at_a_time, sizes
 from ..inputs.options import Options
 from ..inputs.sorting import distinct, offsets, order_of_codes, run_heads, spans
@@ -162,21 +161,8 @@ def key_frame(
         above += len(codes)
     found = {}
     for name in names:
-        columns: list[Any] = [take_rows(frame[name], rows) for frame, _, rows in chosen]
-        unsigned = [str(one.dtype).lower().startswith("uint64") for one in columns]
-        integers = all(pd.api.types.is_integer_dtype(one.dtype) for one in columns)
-        # pandas joins uint64 beside signed integers as floats, which lose digits.
-        if integers and any(unsigned) and not all(unsigned):
-            low = min(int(one.min()) for one in columns)
-            high = max(int(one.max()) for one in columns)
-            if low < 0 and high >= 2**63:
-                raise IdTypeError(
-                    f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which '
-                    "no integer dtype holds; convert both columns, e.g. ⟦with .astype(str)⟧"
-                )
-            plain = all(isinstance(one.dtype, np.dtype) for one in columns)
-            kinds = ("Int64", "int64") if high < 2**63 else ("UInt64", "uint64")
-            columns = [one.astype(kinds[plain]) for one in columns]
+        columns = [take_rows(frame[name], rows) for frame, _, rows in chosen]
+        columns = alike_ids(columns, f'⟦users="all"⟧: the key column {name!r}')
         found[name] = take_values(pd.concat(columns, ignore_index=True), row_of[key])
     return found
 

@@ -39,7 +39,7 @@ from ..evaluation.storage import local_path, part_sizes, sorted_rows, staged_par
 from ..inputs.codes import check_kinds, encode
 from ..inputs.constraints import a_number, check_value
 from ..inputs.frames import OneRecord
-from ..inputs.ids import IdColumn, nullable, read_ids
+from ..inputs.ids import IdColumn, alike_ids, nullable, read_ids
 from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
 from ..inputs.options import ByName, Names, check_names
@@ -562,15 +562,18 @@ class EngineRun(Run):
         if self.needed.given is not None:
             key_frame = as_dtypes(plain, dict(self.needed.given.dtypes))
         else:
-            # The dtypes are those of the first frame; keys of two frames with other categories are
-            # values.
+            # Keys of two frames with other dtypes are in one that holds both, and those with other
+            # categories are values.
             frames = [self.frames[role] for role in self.needed.roles]
             key_frame = self.engine.labels(of_keys, frames[0])
-            dtypes = [self.engine.labels(of_keys.slice(0, 0), one).dtypes for one in frames]
+            likes = [self.engine.labels(of_keys.slice(0, 0), one) for one in frames]
             for name in key_frame.columns:
-                kinds = [one[name] for one in dtypes]
-                if any(kind != kinds[0] and "category" in (kind, kinds[0]) for kind in kinds):
+                kinds = [one[name].dtype for one in likes]
+                if any(kind != kinds[0] for kind in kinds):
                     key_frame[name] = plain[name]
+                    if "category" not in kinds:
+                        both = pd.concat(alike_ids([one[name] for one in likes], name))
+                        key_frame[name] = plain[name].astype(both.dtype)
         labels = self.engine.labels(table.select(of_pred), self.frames["pred"])
         numbers = table.drop_columns([*keys, *of_pred]).to_pandas()
         return pd.concat([key_frame, labels, numbers], axis=1)[table.column_names]

@@ -22,7 +22,7 @@ from ..evaluation.part import check_carried
 from ..evaluation.summary_rows import check_item_by, common_type
 from ..evaluation.value_moments import refuse_summary_names
 from ..inputs.frames import column
-from ..inputs.ids import IdColumn, exact_nulls, nullable, read_ids
+from ..inputs.ids import IdColumn, exact_nulls, nullable, read_ids, with_alike_ids
 from ..inputs.list_cells import ItemLists, item_lists
 from ..inputs.options import as_columns
 from ..inputs.true_and_pred import (
@@ -123,6 +123,8 @@ class Needed:
         fields = []
         for name in self.keys:
             kinds = [self.schemas[role].field(name).type for role in self.roles]
+            if any(map(pa.types.is_integer, kinds)):  # ids that are floats are whole numbers
+                kinds = [pa.int64() if pa.types.is_floating(kind) else kind for kind in kinds]
             kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
             if self.given is not None:
                 try:
@@ -266,7 +268,7 @@ class NeededOfFiles(Needed):
         # pandas would read the integers of periods as dates, and UUIDs as bytes.
         for name in (source.periods.keys() | source.uuids) & {*frame.columns}:
             frame[name] = source.as_pandas(keys.select([name]))[name]
-        return frame.astype(pd.concat(likes).dtypes.to_dict())
+        return frame.astype(pd.concat(with_alike_ids(likes, frame, "keys")).dtypes.to_dict())
 
 
 def _check_signs(call: Call, schemas: Schemas) -> None:
@@ -276,10 +278,13 @@ def _check_signs(call: Call, schemas: Schemas) -> None:
     for name in call.options.list_key if len(roles) > 1 else ():
         kinds = {role: decoded(schemas[role].field(name).type) for role in roles}
         unsigned = [role for role, kind in kinds.items() if kind == pa.uint64()]
-        if unsigned and any(map(pa.types.is_signed_integer, kinds.values())):
+        if unsigned and any(
+            pa.types.is_signed_integer(kind) or pa.types.is_floating(kind)
+            for kind in kinds.values()
+        ):
             raise IdTypeError(
                 f"⟦users='all'⟧: {unsigned[0]}[{name!r}] holds uint64 and the other frame signed "
-                "integers, which no column of both keeps exact; store both as int64, or as strings"
+                "numbers, which no column of both keeps exact; store both as int64, or as strings"
             )
 
 

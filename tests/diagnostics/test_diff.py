@@ -129,6 +129,19 @@ def test_metrics_of_two_results():
     ]
 
 
+@pytest.mark.parametrize("kind", ["datetime64[s]", "timestamp[us][pyarrow]", "category", object])
+def test_users_of_both_sides_may_have_other_dtypes(kind):
+    days = pd.Series(pd.to_datetime(["2026-01-01", "2026-01-02", "2026-01-03"]))
+    frames = [
+        pd.DataFrame({"user_id": days.iloc[:2], "item_id": [1, 2]}),
+        pd.DataFrame({"user_id": days.iloc[1:].astype(kind), "item_id": [2, 3]}),
+    ]
+    results = [rd.evaluate(frame, frame, "recall@1") for frame in frames]
+    for found in (rd.diff(*results, pred=frames), rd.diff(*frames)):
+        assert found.per_list["status"].tolist() == ["left", "both", "entered"]
+        assert found.items["status"].tolist() == ["left", "stayed", "entered"]
+
+
 @pytest.mark.long
 def test_results_with_their_recommendations(tmp_path):
     old, new = result_of("popularity"), result_of("knn")

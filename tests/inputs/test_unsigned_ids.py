@@ -30,6 +30,23 @@ def test_users_of_both_frames_are_exact(signed, unsigned, last):
     assert found["recall@1"].tolist()[:2] == [0.0, 1.0]
 
 
+@pytest.mark.few(2)
+@pytest.mark.parametrize("whole", ["float64", "Float64", "double[pyarrow]"])
+@pytest.mark.parametrize("signed", ["int64", "category", "int64[pyarrow]"])
+def test_integers_beside_floats_are_exact(tmp_path, signed, whole):
+    ids = pd.Series([B + 1, B + 3, 7]).astype(signed)
+    true = pd.DataFrame({"user_id": ids, "item_id": [1, 1, 1]})
+    pred = pd.DataFrame({"user_id": pd.Series([7, 9]).astype(whole), "item_id": [1, 1]})
+    found = [rd.evaluate(true, pred, "recall@1", users="all")]
+    if signed != "category":
+        files = [tmp_path / "true.parquet", tmp_path / "pred.parquet"]
+        true.to_parquet(files[0])
+        pred.to_parquet(files[1])
+        found.append(rd.evaluate_parquet(*files, "recall@1", users="all"))
+    for result in found:
+        assert result.per_user["user_id"].tolist() == [*ids, 9]
+
+
 def test_ids_that_no_dtype_holds_are_an_error():
     true, pred = frames(last=2**63 + 7)
     true["user_id"] -= 2**61
@@ -44,7 +61,7 @@ def test_files(tmp_path, buckets):
     true.to_parquet(tmp_path / "true.parquet")
     pred.to_parquet(tmp_path / "pred.parquet")
     call = (tmp_path / "true.parquet", tmp_path / "pred.parquet", "recall@1")
-    with pytest.raises(rd.IdTypeError, match="holds uint64 and the other frame signed integers"):
+    with pytest.raises(rd.IdTypeError, match="holds uint64 and the other frame signed numbers"):
         rd.evaluate_parquet(*call, users="all", buckets=buckets)
     assert rd.evaluate_parquet(*call, buckets=buckets).per_user["user_id"].tolist() == [
         B + 1,
@@ -128,6 +145,44 @@ def test_rows_of_both_kinds_that_pandas_joins_to_floats_are_an_error():
     ):
         with pytest.raises(rd.IdTypeError, match="is float64 and 80 ids"):
             call(both)
+
+
+@pytest.mark.parametrize(("one", "two"), [("int64", "uint64"), ("UInt64", "Int64")])
+def test_tables_with_ids_of_both_kinds_below_each_other_are_exact(one, two):
+    ids = pd.Series([B + 1, B + 3, B + 5, B + 7])
+    frames = [
+        pd.DataFrame({"user_id": ids.astype(kind), "item_id": ids.astype(kind)})
+        for kind in (one, two)
+    ]
+    first, second = frames[0].iloc[:3], frames[1].iloc[1:]
+    results = {
+        name: rd.evaluate(frames[0], frame, "recall@1", users="pred")
+        for name, frame in (("a", first), ("b", second))
+    }
+    joined = rd.join_results(results).per_user
+    assert joined["user_id"].tolist() == [*ids[:3], *ids[1:]]
+    changes = rd.diff(results["a"], results["b"], pred=(first, second)).per_list
+    assert changes["user_id"].tolist() == [*ids]
+    assert changes["status"].tolist() == ["left", "both", "both", "entered"]
+    assert changes["n_common"].tolist() == [0, 1, 1, 0]
+    mixed = rd.experiments.interleave(first, second, k=1)
+    assert set(mixed["user_id"]) <= {*ids}
+    assert set(mixed["item_id"]) <= {*ids}
+    shown = rd.diagnostics.exposure_table(second, k=1, items=first["item_id"])
+    assert shown["item_id"].tolist() == [*ids]
+
+
+def test_rows_of_logs_below_each_other_are_exact():
+    """Persons of `persons` beside devices that it lacks, and items of the log beside those of
+    purchases."""
+    log = {"user_id": np.array([1, 2, 3], "uint64"), "item_id": [B + 1, B + 3, B + 5]}
+    log = pd.DataFrame(log).assign(session_id=1, position=1, time=10)
+    persons = pd.DataFrame({"user_id": [1, 2], "person": [B + 1, B + 3]})
+    bought = {"user_id": [1, 1], "time": 11, "item_id": np.array([B + 1, B + 7], "uint64")}
+    how = {"persons": persons, "person_col": "person", "time_col": "time", "window": 5}
+    found = rd.from_impressions(log, purchases=pd.DataFrame(bought), unattributed="true", **how)
+    assert found.pred["person"].tolist() == [B + 1, B + 3, 3]
+    assert found.true["item_id"].tolist() == [B + 1, B + 3, B + 5, B + 7]
 
 
 def test_given_users():

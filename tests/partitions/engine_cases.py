@@ -144,6 +144,12 @@ def case_all_users_of_both_frames():
     return true.astype({"user_id": "int32"}), pred, [*LISTS, "hhi"], {"by": "model", "users": "all"}
 
 
+def case_all_users_where_the_first_frame_has_the_narrower_integers():
+    true, pred = frames(3)
+    true["user_id"] = true["user_id"].replace({0: 2**40})  # whom `pred` lacks
+    return true, pred.astype({"user_id": "int32"}), LISTS, {"by": "model", "users": "all"}
+
+
 def case_given_users_with_unknown_ones():
     true, pred = frames(4)
     given = pd.DataFrame({"user_id": [25, 3, 7, 21, 9, 1000, 0]})

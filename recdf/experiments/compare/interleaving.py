@@ -13,7 +13,7 @@ import pandas as pd
 from ...errors import ColumnError, DataError, NoOverlapWarning, RecdfWarning, examples, warn_user
 from ...inputs.door import takes_options
 from ...inputs.frames import as_frame
-from ...inputs.ids import take_rows
+from ...inputs.ids import take_rows, with_alike_ids
 from ...inputs.sorting import place_in_run
 from ...inputs.true_and_pred import order_source, read_pred
 from ...judge.cautions import HEALTH_ALPHA, TINY
@@ -171,7 +171,8 @@ def interleave(
         top = rank < k
         own_place = own, users[own][top], rank[top]
         first_k[own_place], elsewhere[own_place] = items[own][top], there[top]
-    labels = pd.concat([frame[keys] for _, frame in tables], ignore_index=True)
+    frames = with_alike_ids([frame for _, frame in tables], [*keys, item_col], "a and b")
+    labels = pd.concat([frame[keys] for frame in frames], ignore_index=True)
     labels = labels.iloc[first_rows(np.concatenate(users), n_users)]
     hashed = hash_users(labels, keys, "a and b")
     parts = []
@@ -189,7 +190,7 @@ def interleave(
             value=method,
         )
     at = np.nonzero(item >= 0)
-    every_item = pd.concat([frame[item_col] for _, frame in tables], ignore_index=True)
+    every_item = pd.concat([frame[item_col] for frame in frames], ignore_index=True)
     result = labels.iloc[at[0]].reset_index(drop=True)
     first_of_item = first_rows(np.concatenate(items), n_items)
     result[item_col] = take_rows(every_item, first_of_item[item[at]])
