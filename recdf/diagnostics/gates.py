@@ -332,7 +332,8 @@ def _refuse_other_lists(
     known = [~np.isnan(runs.table(name)) for name in metrics]
     if known and all(of.any(axis=1).all() and not of.all(axis=0).any() for of in known):
         raise EmptyPopulationError(
-            f"candidate and baseline share no list; compare their columns {list(keys)}"
+            "candidate and baseline share no list with a value of a metric; compare their columns "
+            f"{list(keys)}"
         )
 
 

@@ -580,7 +580,7 @@ def test_a_gate_that_passes_says_which_losses_it_would_have_seen():
 def test_other_lists_are_no_comparison():
     own, base = sides()
     budget = {"ndcg@10": -0.02}
-    with pytest.raises(rd.EmptyPopulationError, match=r"share no list; .* \['user_id'\]"):
+    with pytest.raises(rd.EmptyPopulationError, match=r"share no list with .* \['user_id'\]"):
         rd.gate(own, base.assign(user_id=base["user_id"] + 10_000), budget)
     with pytest.raises(rd.EmptyPopulationError, match="candidate has no rows"):
         rd.gate(own.head(0), base, budget)

@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 import recdf as rd
 
@@ -39,6 +40,19 @@ def test_winners_counts_what_compare_models_counts(result, metric):
             bar.low <= d < bar.high or (last and d == bar.high) for d in difference if d > 1e-12
         )
     assert data["low"].is_monotonic_increasing
+
+
+def test_winners_of_users_with_several_lists_are_counted_as_lists():
+    """Two lists of one user gain and the third stays; a comparison counts the user."""
+    true = pd.DataFrame({"user_id": 1, "day": [1, 2, 3], "item_id": 5})
+    old = true.assign(model="old", item_id=[6, 6, 5])
+    pred = pd.concat([true.assign(model="new"), old])
+    result = rd.evaluate(true, pred, "hitrate@1", by="model", user_col=["user_id", "day"])
+    ax = rd.plot.winners(result, "hitrate@1", model="new", baseline="old")
+    drawn = " ".join(text.get_text() for text in ax.figure.findobj(Text))
+    assert "2 lists gain" in drawn and "n = 3 lists with a value for both" in drawn
+    assert "user" not in drawn
+    assert result.compare_models(baseline="old")["wins"].tolist() == [1]
 
 
 def test_winners_are_the_same_in_another_unit_of_money():

@@ -338,7 +338,8 @@ def users(result: Evaluation, metric: str, *, ax: Axes | None = None) -> Steps:
 def winners(
     result: Evaluation, metric: str, *, model: Any, baseline: Any, ax: Axes | None = None
 ) -> Steps:
-    """Draw how many users gain and how many lose by a change of models, and by how much.
+    """Draw how many users gain and how many lose by a change of models, and by how much. Where a
+    user has several lists, lists are counted.
 
     Parameters
     ----------
@@ -378,20 +379,21 @@ def winners(
     other = chosen("baseline", baseline, found)
     if one == other:
         raise OptionError(f"model and baseline are both {one!r}; expected two models")
-    keys = result.per_user[result.spec["user_col"]]
+    key = result.spec["user_col"]
+    keys = result.per_user[key]
     first, second = (keys.take(rows[name]).reset_index(drop=True) for name in (one, other))
     if not first.equals(second):
         raise DataError(
             f"{one!r} and {other!r} were not evaluated on the same lists; evaluate them in one "
             "call with ⟦+by=⟧"
         )
-    both = np.array([found[one], found[other]])
-    moved = both[0] - both[1]
+    both = found[one], found[other]
+    moved = np.subtract(*both)
     moved = moved[~np.isnan(moved)]
     n = len(moved)
-    moved = moved[np.abs(moved) > rounding_of(both)]
+    moved = moved[np.abs(moved) > rounding_of(*both)]
     edges = np.linspace(0.0, np.abs(moved).max(initial=0) or 1.0, BARS + 1)
-    losses, gains = (np.histogram(moved[moved * sign > 0] * sign, edges)[0] for sign in (-1, 1))
+    losses, gains = (np.histogram(moved * sign, edges)[0] for sign in (-1, 1))
     data = pd.DataFrame(
         {
             "low": [*-edges[:0:-1], 0.0, *edges[:-1]],
@@ -403,6 +405,7 @@ def winners(
     yield data
 
     frame = Frame(ax)
+    unit = "user" if len(key) == 1 else "list"
     totals = data.groupby("side")["n"].sum()
     for side, verb, colour, hatch in (
         ("gains", "gain", BETTER, ""),
@@ -422,14 +425,14 @@ def winners(
         ends = np.sort(own[["low", "high"]].abs()).tolist()
         for bar, (low, high), n in zip(bars, ends, own["n"], strict=True):
             form = form_of(low, high)
-            says(bar, [f"{doing(n, verb, 'user')} {number(low, form)} to {number(high, form)}"])
-        frame.entries.append((bars, doing(totals[side], verb, "user"), None))
+            says(bar, [f"{doing(n, verb, unit)} {number(low, form)} to {number(high, form)}"])
+        frame.entries.append((bars, doing(totals[side], verb, unit), None))
     frame.ax.axvline(0, color=frame.tone(), linewidth=1)
     names = " − ".join(short_names([model, baseline], TICK_NAME_LENGTH))
     yield frame.finish(
         "Who gains and who loses",
-        f"difference of {metric} per user: {names}",
-        "users",
-        f"{count_text([totals.sum()], 'user')} with a value for both; not drawn: "
+        f"difference of {metric} per {unit}: {names}",
+        f"{unit}s",
+        f"{count_text([totals.sum()], unit)} with a value for both; not drawn: "
         f"{totals['ties']:,} with the same value",
     )
