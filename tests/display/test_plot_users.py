@@ -50,7 +50,8 @@ def test_winners_of_users_with_several_lists_are_counted_as_lists():
     result = rd.evaluate(true, pred, "hitrate@1", by="model", user_col=["user_id", "day"])
     ax = rd.plot.winners(result, "hitrate@1", model="new", baseline="old")
     drawn = " ".join(text.get_text() for text in ax.figure.findobj(Text))
-    assert "2 lists gain" in drawn and "n = 3 lists with a value for both" in drawn
+    assert "2 lists gain" in drawn
+    assert "n = 3 lists with a value for both" in drawn
     assert "user" not in drawn
     assert result.compare_models(baseline="old")["wins"].tolist() == [1]
 
