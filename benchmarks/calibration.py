@@ -325,6 +325,12 @@ def thin_week(rng, share, p):
     return pd.DataFrame({"user_id": np.arange(2000), "variant": variant, "week": week, "y": y})
 
 
+def thin_clicks(rng, share):
+    """The same weeks with clicks and views, of which few cells of the first week have a click."""
+    data = thin_week(rng, share, (0, 0)).assign(views=rng.poisson(5, 2000) + 1.0)
+    return data.assign(y=rng.binomial(data["views"].astype(int), 0.02).astype(float))
+
+
 def views_lost(rng, n, lost=0.04):
     """Clicks are alike; the treatment does not log some of the views without a click."""
     data = arms(rng, n // 2, n // 2, views=rng.poisson(20 * rng.lognormal(0, 0.8, n)) + 1.0)
@@ -414,6 +420,8 @@ TRAPS = {
     "4 % of views lost, 8,000 users": "fewer views for the same clicks",
     "stores assigned whole": "users of a store are taken for independent",
     "one store unknown, one user crossed": "users of a store are taken for independent",
+    "8 % of the users of stores crossed": "users of a store are taken for independent",
+    "2% ramp, clicks over views": "a thin week without a click looks sure",
     "10 % light users, n = 8,000": "the variants hold other users: what is compared differs",
     "10 % heavy users, n = 8,000": "the variants hold other users: what is compared differs",
     "6 % light users brought": "the variants hold other users: what is compared differs",
@@ -543,10 +551,18 @@ SETTINGS = {
         for share in (0.02, 0.05)
         for p in ((0.02, 0.02), (0.05, 0.1), (0.02, 0.2))
     },
+    ("traps", "2% ramp, clicks over views"): (
+        lambda r: thin_clicks(r, 0.02),
+        {"strata": {**RATIO, "strata": "week", "time_col": "week"}},
+    ),
     ("traps", "4 % of views lost, 8,000 users"): (lambda r: views_lost(r, 8000), {"ratio": RATIO}),
     ("traps", "stores assigned whole"): (lambda r: stores(r, 4000), {"t": T}),
     ("traps", "one store unknown, one user crossed"): (
         lambda r: stores(r, 4000, 1, 1),
+        {"t": T},
+    ),
+    ("traps", "8 % of the users of stores crossed"): (
+        lambda r: stores(r, 4000, 0, 320),
         {"t": T},
     ),
     ("traps", "6 % light users brought"): (

@@ -401,31 +401,35 @@ def _skewness(found: MeanEffect) -> float:
         return skewness_of_arms(*found.residuals())
     many = np.maximum(record.n, 1)
     spread = np.sqrt(record.squares(found.forms) / many)
-    unit = np.where(spread > 0, spread, 1.0)
-    low, high = units.span
-    reach = np.maximum(high - record.mean, record.mean - low)
-
-    def skewness(of_cells: Floats) -> float:
-        """That of the difference, by the skewness of the residuals in each cell."""
-        at = units.cells
-        return skewness_of_means(size, spread[at] ** 2, of_cells[at], units.weights)
-
-    if not several and skewness((np.abs(found.forms) * reach).sum(axis=1) / unit) < SKEWED_SAMPLES:
+    most = spread.max()
+    if not most > 0:
         return 0.0
-    whole = 0.0
-    if several or (cubes is None and units.stratum is None):
-        whole = skewness_of_arms(*found.residuals())
-        if units.stratum is None:
-            return whole
+    low, high = units.span
+    reach = (np.abs(found.forms) * np.maximum(high - record.mean, record.mean - low)).sum(axis=1)
+    n, weights = size, units.weights
+    sums = np.identity(len(weights))
+    if found.score is not None:  # whose test gives thin cells the variance of both arms
+        sums = np.ones((len(weights), 1))
+        n, weights = size @ sums, np.ones(1)
+
+    def skewness(third: Floats) -> float:
+        """That of the difference, by Σ z³ of each cell, with z in units of the largest spread."""
+        squares = many * (spread / most) ** 2
+        var, cube = ((one[units.cells] @ sums) / n for one in (squares, third))
+        own = np.divide(cube, var**1.5, out=np.zeros(n.shape), where=var > 0)
+        return skewness_of_means(n, var, own, weights)
+
+    if not several and skewness(many * spread**2 / most**2 * reach / most) < SKEWED_SAMPLES:
+        return 0.0
+    whole = skewness_of_arms(*found.residuals()) if several else 0.0
     if cubes is None:
         units.need_rows()
-        most = spread.max()
         z = units.scores(found.forms, record.above) / most
-        third = np.bincount(units.cell, z * z * z, len(unit)) / (unit / most) ** 3
+        third = np.bincount(units.cell, z * z * z, len(many)).astype(np.float64)
     else:
         half = (record.high - record.low) / 2
-        third = cubes.of(found.forms, record.grid.base, record.above, half, spread) / unit**3
-    return max(whole, skewness(third / many))
+        third = cubes.of(found.forms, record.grid.base, record.above, half, spread) / most**3
+    return max(whole, skewness(third))
 
 
 def _bootstrap(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> list[Row]:

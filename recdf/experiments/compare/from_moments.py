@@ -498,9 +498,9 @@ def compare_variants_from_moments(
     Notes
     -----
     Use it where the users do not fit in memory. Do not use it where they do: `compare_variants`
-    also takes strata, clusters, weights and resampling. Moments have no dates, so a
-    ramp-up shows only with the period in `by`. They do not hold single users either:
-    `diff_without_top` is null, and nobody can say whether a few units decide.
+    also takes strata, clusters, weights and resampling. Moments have no dates, so that
+    `variant_moments` refuses users of a ramp-up without its periods in `by`. They do not hold
+    single users either: `diff_without_top` is null, and nobody can say whether a few units decide.
 
     Without `n_null`, the users whose metric is null, it is not tested whether they are more in one
     arm: the remark "missing_not_checked", and null in `n_dropped`. Without `skewness` the remark
