@@ -420,7 +420,7 @@ TRAPS = {
     "4 % of views lost, 8,000 users": "fewer views for the same clicks",
     "stores assigned whole": "users of a store are taken for independent",
     "one store unknown, one user crossed": "users of a store are taken for independent",
-    "8 % of the users of stores crossed": "users of a store are taken for independent",
+    "stores, 8 % crossed": "users of a store are taken for independent",
     "2% ramp, clicks over views": "a thin week without a click looks sure",
     "10 % light users, n = 8,000": "the variants hold other users: what is compared differs",
     "10 % heavy users, n = 8,000": "the variants hold other users: what is compared differs",
@@ -561,7 +561,7 @@ SETTINGS = {
         lambda r: stores(r, 4000, 1, 1),
         {"t": T},
     ),
-    ("traps", "8 % of the users of stores crossed"): (
+    ("traps", "stores, 8 % crossed"): (
         lambda r: stores(r, 4000, 0, 320),
         {"t": T},
     ),
