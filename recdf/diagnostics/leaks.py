@@ -232,10 +232,9 @@ def rows_of_findings(frames: AuditFrames, pairs: UserItemPairs, asked: Question)
     cutoff = time["cutoff"][0]
     if "train" in frames:
         train = pairs.of("train")
-        known = np.zeros(pairs.n_users, bool)
         found["true_in_train"] = "true", np.isin(pairs.of("true"), train) & relevant, relevant
         found["pred_in_train"] = "pred", np.isin(pairs.of("pred"), train), every["pred"]
-        known[users["train"]] = True
+        known = flags_at(users["train"], pairs.n_users)
         user_of_model = frames["pred"][as_columns(options.by)].assign(**{"": users["pred"]})
         head = ~user_of_model.duplicated().to_numpy()
         found["pred_unknown"] = "pred", head & ~known[users["pred"]], head

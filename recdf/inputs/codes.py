@@ -29,7 +29,7 @@ from ..errors import ColumnError, DataError, IdTypeError, NullKeyError, examples
 from .frames import column
 from .ids import TEXTS, IdColumn, not_apart, read_by, read_ids
 from .machine import each, n_threads, sizes
-from .sorting import order_of_codes
+from .sorting import cut_like, order_of_codes
 
 # A column of strings is encoded in pieces of at least this many rows at the same time. Every piece
 # has its own dictionary, and one thread then joins the dictionaries, so there are few pieces.
@@ -219,7 +219,7 @@ def encode_integers(arrays: list[ndarray]) -> IdCodes:
 
 def _encode_hashed(arrays: list[ndarray]) -> IdCodes:
     codes, labels = pd.factorize(np.concatenate(arrays))
-    parts = np.split(codes.astype(np.int32), np.cumsum([len(array) for array in arrays])[:-1])
+    parts = cut_like(codes.astype(np.int32), arrays)
     return IdCodes([Coded(part) for part in parts], len(labels), labels)
 
 
@@ -358,7 +358,7 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
             codes = [one.astype(np.int64) if n == span else place.take(one) for one in own]
         else:
             present, together = np.unique(np.concatenate(own), return_inverse=True)
-            codes = np.split(together.astype(np.int64), np.cumsum([len(one) for one in own])[:-1])
+            codes = cut_like(together.astype(np.int64), own)
             n = len(present)
     return codes, n
 

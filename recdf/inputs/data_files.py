@@ -164,11 +164,9 @@ def cast(column: Any, kind: pa.DataType, name: str, where: str) -> Any:
     try:
         return column.cast(kind)
     except pa.ArrowInvalid as error:
-        kinds = (
-            f"{column.type}, which as {kind}, the type over all files, would lose digits ({error})"
-        )
         raise DataError(
-            f"{where}: the files have columns of different kinds: {name!r} is {kinds}"
+            f"{where}: the files have columns of different kinds: {name!r} is {column.type}, which "
+            f"as {kind}, the type over all files, would lose digits ({error})"
         ) from error
 
 
@@ -192,7 +190,7 @@ def by_places(data: Any) -> tuple[Any, dict[str, str]]:
     """A frame of Spark with columns that are named by their places, since names may have dots and
     quotes; and these names."""
     at = {name: f"c{i}" for i, name in enumerate(data.columns)}
-    return data.toDF(*(f"c{i}" for i in range(len(data.columns)))), at
+    return data.toDF(*at.values()), at
 
 
 def files_there(path: str | os.PathLike[str], role: str) -> list[str]:
@@ -230,8 +228,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
         refuse_twice(data.schema.names, role)
         return frame_of_table(data.to_table(columns=needed(_head(data))))
     if (rows := lazy_rows(data)) is not None and (few := _first_of_lazy(data)) is not None:
-        names = needed(frame_of_table(few))
-        return frame_of_table(pa.concat_tables(rows.batches(names, role)))
+        return frame_of_table(pa.concat_tables(rows.batches(needed(few), role)))
     data = data.to_reader() if hasattr(data, "to_reader") else data
     if not hasattr(data, "__arrow_c_stream__") or isinstance(data, pd.Series):
         raise TypeError(
@@ -302,10 +299,10 @@ def _without_categories(schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _first_of_lazy(data: Any) -> pa.Table | None:
+def _first_of_lazy(data: Any) -> pd.DataFrame | None:
     """The first row of what can be read more than once; None of a reader."""
     few = lazy_rows(data.limit(1)) if hasattr(data, "limit") else None
-    return None if few is None else few.table(few.schema.names, "data")
+    return None if few is None else frame_of_table(few.table(few.schema.names, "data"))
 
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
@@ -359,9 +356,7 @@ def users_in_parts(data: Any, needed: NeededColumns, label: str) -> tuple[Any, U
     Spark or Dask, and of lazy rows that take much memory. All others come into memory."""
     data = unwrapped(data)
     found = None
-    if isinstance(data, pd.DataFrame):
-        pass
-    elif (engine := engine_of(data)) is not None and hasattr(data, "columns"):
+    if (engine := engine_of(data)) is not None and hasattr(data, "columns"):
         found = _parts_of_spark(data, needed) if engine == "spark" else _parts_of_dask(data, needed)
     elif isinstance(data, str | os.PathLike):
         found = _parts_of_files(data_files(os.fspath(data)), needed, label)
@@ -370,7 +365,7 @@ def users_in_parts(data: Any, needed: NeededColumns, label: str) -> tuple[Any, U
         # A dataset may have a filter.
         found = found if found is not None and found.n == data.count_rows() else None
     elif (rows := lazy_rows(data)) is not None and (few := _first_of_lazy(data)) is not None:
-        read = _parts_of_lazy(rows, needed(frame_of_table(few)))
+        read = _parts_of_lazy(rows, needed(few))
         if isinstance(read, UserParts):
             return data, read
         data = read

@@ -579,7 +579,8 @@ def read_order(series: Series, where: str) -> ndarray:
 
 def float_column(frame: DataFrame, name: Any, role: str) -> ndarray:
     """Read a column of numbers as float64, with NaN for null."""
-    return read_numbers(column(frame, name, role), f"{role}[{name!r}]").astype(np.float64)
+    numbers = read_numbers(column(frame, name, role), f"{role}[{name!r}]")
+    return numbers.astype(np.float64, copy=False)
 
 
 def read_values(frame: DataFrame, name: str, role: str) -> ndarray:

@@ -14,7 +14,7 @@ into other blocks, have the same sum to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from itertools import pairwise
 from math import frexp, inf, ldexp
 
@@ -139,6 +139,11 @@ def dense_codes(keys: Sequence[ndarray]) -> tuple[ndarray, int]:
     if len(heads) < n:
         code = np.repeat(code, np.diff(np.append(heads, n)))
     return code, int(number[-1]) + 1 if len(number) else 0
+
+
+def cut_like(values: ndarray, parts: Sequence[Sized]) -> list[ndarray]:
+    """Cut the values of several parts, which stand one after the other, into those of each."""
+    return np.split(values, np.cumsum([*map(len, parts)])[:-1])
 
 
 # -- within lists

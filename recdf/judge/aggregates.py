@@ -21,6 +21,7 @@ import numpy as np
 
 from ..inputs.codes import Codes
 from ..inputs.machine import each, sizes
+from ..inputs.sorting import order_of_codes
 from ..stats.arms import HUGE
 from ..stats.numbers import Floats
 
@@ -311,7 +312,7 @@ def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid
                 used = _sliced(of, mine, grid, block, rest[:, : len(mine)], fine)
                 found[c, used[:, None], used] = _squared(block[: len(used), : len(mine)])
         else:
-            order = order_of_cells(at, n_cells)
+            order = order_of_codes(at, n_cells)
             present, first = np.unique(at[order], return_index=True)
             used = _sliced(of, order, grid, block, rest[:, : len(at)], fine)
             own = block[: len(used), : len(at)]
@@ -323,11 +324,6 @@ def products_of(columns: Sequence[Floats], cell: Codes, n_cells: int, grid: Grid
         whole = found.astype(np.int64)
         sums += whole >> _LOW, whole & (2**_LOW - 1)
     return sums
-
-
-def order_of_cells(cell: Codes, n_cells: int) -> Codes:
-    """The rows in the order of their cells. NumPy sorts short integers by their digits."""
-    return np.argsort(cell.astype(np.min_scalar_type(n_cells)), kind="stable")
 
 
 def _squared(own: Floats) -> Floats:

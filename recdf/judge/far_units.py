@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..inputs.codes import Codes
+from ..inputs.sorting import run_heads
 from ..stats.numbers import Floats
 from .aggregates import Aggregates, RowsNeeded
 from .effects.means import slopes
@@ -139,9 +140,8 @@ class Far:
         order = np.lexsort((*self.rows.T, -far, self.cell))
         rows = self.rows[order]
         cell = self.cell[order]
-        new = np.ones(len(order), bool)
-        new[1:] = (cell[1:] != cell[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
-        count = np.add.reduceat(self.count[order], np.flatnonzero(new))
+        new = run_heads([cell, *rows.T])
+        count = np.add.reduceat(self.count[order], new)
         rows = rows[new]
         cell = cell[new]
         far = far[order][new]

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..inputs.codes import Codes
+from ..inputs.codes import Codes, split
 from ..inputs.data_files import OfBatches, UserParts
 from ..stats.numbers import Floats
-from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, order_of_cells, products_of
+from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, products_of
 from .effects.fits import Fit
 from .effects.units import Cubes, FarRows, Linear, Units, with_digits
 from .far_units import CellKey, Far, FarForm, FormsOfPairs, with_room
@@ -114,7 +114,7 @@ class Summing:
         extremes = np.empty((0, 3))
         if (span := parts.spans(columns)) is None:
             work = partial(_ends_of_part, columns, plain)
-            spans = itertools.chain(*parts.run(work, list(dict.fromkeys([*columns, *plain]))))
+            spans = itertools.chain(*_made_of_all(parts, work, [*columns, *plain]))
             lows, highs, of_parts = zip(*spans, strict=True)
             span = np.fmin.reduce(lows), np.fmax.reduce(highs)
             extremes = np.fmax.reduce(of_parts)
@@ -148,8 +148,9 @@ class Summing:
         middles = [(at, fill[at]) for at in cubed]
         fill = np.clip(fill, low, high)
         of_plain = dict(zip(plain, extremes.tolist(), strict=True))
-        found = columns, ratios, label_cols, user, span, fill, first.grid, forms, middles
-        return cls(*found, of_plain)
+        return cls(
+            columns, ratios, label_cols, user, span, fill, first.grid, forms, middles, of_plain
+        )
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
         size = self.grid.slices * (1 + len(self.columns))
@@ -333,12 +334,8 @@ class Spreads:
             columns, cell = self.summing.read(batch, known)
             if len(known) > len(self.keys):  # a query that has other rows each time
                 raise RowsNeeded
-            order = order_of_cells(cell, len(self.keys))
-            there, starts = np.unique(cell[order], return_index=True)
-            edges = starts, np.append(starts[1:], len(cell))
-            for c, start, end in zip(*map(np.ndarray.tolist, (there, *edges)), strict=True):
-                rows = order[start:end]
-                for one in self.of_cells.get(c, ()):
+            for c, rows in enumerate(split(cell, len(self.keys))):
+                for one in self.of_cells.get(c, ()) if len(rows) else ():
                     values = np.array([columns[i].take(rows) for i in one.columns])
                     constant = ~np.isnan(one.constants)
                     values[constant] = one.constants[constant, None]
@@ -381,25 +378,14 @@ class SummedUsers:
         """Add up all users; an id in several rows raises. `pairs` are the comparisons that have
         forms of their own."""
         user = summing.user
-        names = [*summing.label_cols, *summing.columns, *filter(None, [user])]
-        some = [one for one in _made_of_all(parts, summing, names) if one.keys]
+        read = [*summing.label_cols, *summing.columns, *filter(None, [user])]
+        some = [one for one in _made_of_all(parts, summing, read) if one.keys]
         ends = sorted((first, last, up) for one in some for first, last, up in one.ids)
         ascend = all(up for *_, up in ends) and all(
             a[1] < b[0] for a, b in itertools.pairwise(ends)
         )
         if user is not None and not ascend and not parts.distinct(user):
             raise RowsNeeded
-        return cls._merged(parts, summing, some, pairs)
-
-    @classmethod
-    def _merged(
-        cls,
-        parts: UserParts,
-        summing: Summing,
-        some: list[SummedPart],
-        pairs: Iterable[tuple[Any, ...]],
-    ) -> SummedUsers:
-        """The sums of all parts that have users."""
         place = {key: i for i, key in enumerate(dict.fromkeys(a for p in some for a in p.keys))}
         n_cells = len(place) + 1
         n_columns = len(summing.columns)

@@ -30,11 +30,11 @@ from ..errors import (
     warn_user,
 )
 from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
-from ..inputs.frames import column, read_numbers, refuse_engine_frame, refuse_levels
+from ..inputs.frames import column, float_column, refuse_engine_frame, refuse_levels
 from ..inputs.ids import label_codes
 from ..inputs.lazy_frames import refuse_twice
 from ..inputs.options import Names, Options, as_columns
-from ..inputs.sorting import distinct, exact_sums
+from ..inputs.sorting import distinct, exact_sums, flags_at
 from ..inputs.true_and_pred import read_weights
 from ..stats.arms import HUGE
 from ..stats.numbers import Floats, Mask
@@ -241,12 +241,8 @@ def count_distinct(cell: Codes, n_cells: int, unit: Codes, n_units: int) -> Code
     """How many distinct units each cell has; repeated rows of a unit count once."""
     keys = cell * n_units + unit
     span = n_cells * n_units
-    if span > 8 * len(keys) + 1024:
-        once = distinct(keys)
-    else:  # a table of all keys takes less time than sorting
-        present = np.zeros(span, bool)
-        present[keys] = True
-        once = np.flatnonzero(present)
+    # A table of all keys takes less time than sorting if it is not long.
+    once = np.flatnonzero(flags_at(keys, span)) if span <= 8 * len(keys) + 1024 else distinct(keys)
     return np.bincount(once // max(n_units, 1), minlength=n_cells)
 
 
@@ -284,8 +280,7 @@ LARGEST = 1e300
 def metric_values(frame: pd.DataFrame, role: str, name: str, squared: bool = False) -> Floats:
     """Return a metric column as float64 with NaN for null; values that are infinite, not numeric or
     too large for what is made of them raise."""
-    numbers = read_numbers(column(frame, name, role), f"{role}[{name!r}]")
-    numbers = numbers.astype(np.float64, copy=False)
+    numbers = float_column(frame, name, role)
     infinite = np.isinf(numbers)
     if infinite.any():
         raise DataError(

@@ -18,7 +18,7 @@ from ..errors import DataError, DuplicateError, OptionError, closest
 from ..inputs.codes import first_rows, strictly_ascends
 from ..inputs.ids import codes_of_ids
 from ..inputs.options import Names, as_columns
-from ..inputs.sorting import distinct
+from ..inputs.sorting import distinct, flags_at
 from ..stats.numbers import Floats
 from .choices import Columns, PairMissing, TwoPlaces
 from .per_user_columns import (
@@ -73,8 +73,7 @@ class Users:
     @classmethod
     def of(cls, of_metric: Codes, of_assignment: Codes, n: int, variant: Codes) -> Users:
         """Users by the codes of both tables, and the variant of each row of the assignment."""
-        assigned = np.zeros(n, bool)
-        assigned[of_assignment] = True
+        assigned = flags_at(of_assignment, n)
         several = in_several_variants(of_assignment, variant, n)
         n_assigned = int(assigned.sum())
         return cls(of_metric, of_assignment, n, n_assigned, several, ~assigned[of_metric])
@@ -99,9 +98,7 @@ def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:
     """Whether each user code has rows of two variants."""
     one = np.full(n_users, -1, np.int64)
     one[user] = variant
-    several = np.zeros(n_users, bool)
-    several[user[variant != one[user]]] = True
-    return several
+    return flags_at(user[variant != one[user]], n_users)
 
 
 def refuse_several(

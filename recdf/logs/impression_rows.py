@@ -15,7 +15,7 @@ from ..inputs.codes import check_kinds, encode, first_rows
 from ..inputs.frames import RowsInParts, as_frame, column, float_column, read_numbers, read_values
 from ..inputs.ids import alike_ids, read_ids
 from ..inputs.options import ByName, as_columns
-from ..inputs.sorting import dense_codes, distinct, stable_order
+from ..inputs.sorting import cut_like, dense_codes, distinct, stable_order
 from ..stats.numbers import Floats, Integers, Mask
 from .attribution import (
     BEFORE_IMPRESSION,
@@ -402,7 +402,7 @@ def lists_of_events(log: LogRows, all_events: Sequence[EventRows]) -> list[Integ
     code = np.arange(n_lists, n_lists + n)
     code[together[:n_lists]] = np.arange(n_lists)
     found = np.where(np.min(keys, axis=0) < 0, -1, code[together])
-    return np.split(found, np.cumsum([n_lists, *map(len, none)])[:-1])[1:]
+    return cut_like(found[n_lists:], none)
 
 
 class Attributed(NamedTuple):

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from ..inputs.sorting import run_heads
+
 
 def ratio(above: Any, below: Any) -> ndarray:
     """Return above / below; it is NaN (undefined) where below is 0."""
@@ -105,7 +107,7 @@ class Hits:
         true_place: ndarray,
     ) -> Hits:
         """Make hits from arrays in list order, and number them within each list."""
-        heads = np.flatnonzero(np.append(True, list[1:] != list[:-1])[: len(list)])
+        heads = run_heads([list])
         length = np.diff(np.append(heads, len(list)))
         number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
         return cls(HitArrays(list, rank, gain, number, place, true_place))

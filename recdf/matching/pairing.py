@@ -25,6 +25,7 @@ from ..inputs.machine import sizes
 from ..inputs.sorting import (
     alike,
     distinct,
+    flags_at,
     offsets,
     place_in_run,
     run_of,
@@ -59,8 +60,7 @@ class Pairs:
 
     def has_sought(self, n_rows: int) -> ndarray:
         """Tell for each row of the lists whether its item is sought in its list."""
-        found = np.zeros(n_rows, bool)
-        found[self.place] = True
+        found = flags_at(self.place, n_rows)
         found[self.repeat] = found[self.first]
         return found
 

@@ -94,8 +94,7 @@ def mean_similarity(lists: Lists, like: Likeness) -> ndarray:
             step = max(1, sizes().product // (rows.shape[1] * max(row_bytes // 4, 1)))
             total[some] = _pair_sums(like, rows, step)
             n[some] = np.count_nonzero(rows >= 0, axis=1)
-    pairs = n * (n - 1) / 2
-    return np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
+    return ratio(total, n * (n - 1) / 2)
 
 
 def _pair_sums(like: Likeness, rows: ndarray, step: int) -> ndarray:

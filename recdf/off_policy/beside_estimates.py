@@ -19,7 +19,7 @@ from ..inputs.options import Options, as_columns
 from ..judge.choices import Columns
 from ..judge.users import model_pairs
 from ..stats.many_tests import adjust
-from ..stats.numbers import Floats, normal_quantile, undefined_is_nan
+from ..stats.numbers import normal_p, normal_quantile, undefined_is_nan
 from ..tables.cells import beside_columns
 from .estimate_value import FLAGS, estimates_of, find_flags, ope_estimate, records, trust
 from .plan import EstimatorRequest, Interaction, Plan, Ragged, SlateKind
@@ -270,7 +270,7 @@ def propensity_check(
     square = np.bincount(cell, inverse**2)
     spread = np.maximum(np.bincount(cell, (inverse - 1) ** 2) + (n - shown), n * square / total - n)
     z = np.divide(total - n, np.sqrt(spread), out=np.zeros(len(n)), where=spread > 0)
-    p_value = np.where(shown >= LEAST_SHOWN, two_sided(z), np.nan)
+    p_value = np.where(shown >= LEAST_SHOWN, normal_p(z), np.nan)
     p_adj = adjust(p_value, "holm")
     # The mean of 1/p per stratum, and its test against the number of items.
     n_stratum = np.bincount(stratum)
@@ -284,7 +284,7 @@ def propensity_check(
         # between.
         exact = np.where(np.abs(above) <= 1e-6 * expected, 0.0, np.sign(above) * np.inf)
         actions_z = np.where(se > 1e-9 * mean, above / se, exact)[of_cell]
-    actions_p = two_sided(actions_z)
+    actions_p = normal_p(actions_z)
     odd = {"item": p_adj < UNEVEN_ALPHA, "n_actions": actions_p < UNEVEN_ALPHA}
     flags = [
         ", ".join(name for name, holds in zip(odd, both, strict=True) if holds)
@@ -293,11 +293,6 @@ def propensity_check(
     of_items = (n, shown, total, total / n, z, p_value, p_adj)
     of_strata = (mean[of_cell], expected, actions_z, actions_p, flags)
     return beside_columns(labels, dict(zip(PROPENSITY_COLUMNS, of_items + of_strata, strict=True)))
-
-
-def two_sided(z: Floats) -> Floats:
-    """Normal two-sided p-values; null where z is null."""
-    return np.array([math.erfc(abs(one) / math.sqrt(2)) for one in z.tolist()])
 
 
 # ------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ and SciPy, the extra `recdf[stats]`, imported by the functions that use it."""
 
 from __future__ import annotations
 
+import math
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -26,6 +27,11 @@ Correction = Literal["holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "b
 
 # The quantile of the normal distribution of a probability between 0 and 1.
 normal_quantile = NormalDist().inv_cdf
+
+
+def normal_p(z: Floats) -> Floats:
+    """Return the two-sided p of z in a normal distribution; null where z is null."""
+    return np.vectorize(math.erfc, [np.float64])(np.abs(z) / math.sqrt(2))
 
 
 def undefined_is_nan() -> np.errstate:

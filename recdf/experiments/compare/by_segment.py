@@ -13,6 +13,7 @@ from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
 from ...inputs.door import checks_names
+from ...inputs.sorting import cut_like
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, Share
 from ...judge.comparisons import (
@@ -117,8 +118,7 @@ class Segments(NamedTuple):
         there = found.notna().all(axis=1).to_numpy()
         codes = np.full(len(found), -1)
         codes[there], labels = group_codes(found[there].astype(self.dtypes), "per_user", self.names)
-        ends = np.cumsum([len(frame) for frame in frames])[:-1]
-        rows = [split(own + 1, len(labels) + 1)[1:] for own in np.split(codes, ends)]
+        rows = [split(own + 1, len(labels) + 1)[1:] for own in cut_like(codes, frames)]
         parts = [(labels.iloc[[g]], list(own)) for g, own in enumerate(zip(*rows, strict=True))]
         return (int(np.count_nonzero(~there)), len(there)), parts
 

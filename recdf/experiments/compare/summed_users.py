@@ -429,8 +429,7 @@ class SummedArms(ArmsInCells):
             n_columns = len(self.users.form(metric).columns)
             forms = found.setdefault((metric, *self.users.variants_of(of.cells)), {})
             arms = of.cells.reshape(len(values.form), -1)
-            own = zip(arms, values.form, values.centres, strict=True)
-            for cells, form, centre in own:
+            for cells, form, centre in zip(arms, values.form, values.centres, strict=True):
                 for cell, constant in zip(cells.tolist(), of.constants, strict=True):
                     if cell != NO_USERS:
                         rest = np.where(np.isnan(constant), form, 0)[:n_columns]

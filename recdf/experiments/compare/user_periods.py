@@ -18,6 +18,7 @@ import pandas as pd
 
 from ...errors import DataError
 from ...inputs.frames import by_user, is_elsewhere
+from ...inputs.sorting import cut_like
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import NamedMetrics, RaiseOrDrop, TwoPlaces, as_columns
 from ...judge.per_user_columns import (
@@ -379,10 +380,9 @@ def each_period(
     periods so far."""
     n = len(people.frame)
     columns = [metric.columns(people.counts) for metric in metrics]
-    ends = np.cumsum([len(one) for one in columns])[:-1]
 
     def of_users(n_rows: Floats, sums: Floats) -> list[MetricRows]:
-        own = np.split(sums, ends)
+        own = cut_like(sums, columns)
         return [metric.of_users(n_rows, *one) for metric, one in zip(metrics, own, strict=True)]
 
     so_far = np.zeros((1 + sum(map(len, columns)), n))

@@ -23,7 +23,7 @@ from ...judge.effects.units import Linear, quantity
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, require, split
 from ...judge.users import LEFT_OUT, ArmRows, ExperimentRows
 from ...stats.arms import MEAN_ROUNDING, Sample, linearise
-from ...stats.numbers import normal_quantile, undefined_is_nan
+from ...stats.numbers import normal_p, normal_quantile, undefined_is_nan
 from ...stats.resampling import SYMMETRIC, Split, splits_p, turn_of_split
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ...tables.cells import amount
@@ -217,11 +217,10 @@ def shares_change(
     dates that are fixed for a unit. Where `time_col` names the strata, such as weeks, a ramp-up
     within them shows in columns of dates that refine them. Unknown dates are a time of their own.
     """
-    names = [] if time_col is None else [time_col]
     if data.empty:  # no variant either, which the caller says
         return []
-    if time_col is None or time_col in strata:
-        names = [name for name in data.columns if name not in skip]
+    every = [name for name in data.columns if name not in skip]
+    names = every if time_col is None or time_col in strata else [time_col]
     found = []
     level /= len(rows.groups)
     stratum = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
@@ -372,13 +371,13 @@ def strata_moved(
     together, too, since each has few users.
     """
     moved, least, z, error = worth.T.reshape(4, len(arms.groups), -1)
-    p = n_sharing * _two_sided_p(np.where(abs(moved) >= least, z, 0))
+    p = n_sharing * normal_p(np.where(abs(moved) >= least, z, 0))
     if apart:
         n = (table["n_control"] + table["n_treatment"]).reshape(z.shape)
         with undefined_is_nan():
             z = (n * error * z).sum(axis=0) / np.sqrt(np.square(n * error).sum(axis=0))
         far = abs((n * moved).sum(axis=0)) >= np.sqrt(np.square(n * least).sum(axis=0))
-        p = np.fmin(p, _two_sided_p(np.where(far, z, 0)))
+        p = np.fmin(p, normal_p(np.where(far, z, 0)))
     return _moved(arms, table, "strata", p)
 
 
@@ -408,12 +407,7 @@ def segments_moved(arms: Arms, table: Mapping[str, Any], ratio: SampleRatio) -> 
     least = np.maximum(half, TINY_REST)  # of equal values, rounding moves a little
     with undefined_is_nan():
         z = np.where(moved >= least, moved / error, 0)
-    return _moved(arms, table, "segments", np.tile(_two_sided_p(z), (n_groups, 1)))
-
-
-def _two_sided_p(z: Floats) -> Floats:
-    """p of z in a normal distribution. Tests by resampling need no SciPy."""
-    return np.vectorize(math.erfc, [np.float64])(np.abs(z) / math.sqrt(2))
+    return _moved(arms, table, "segments", np.tile(normal_p(z), (n_groups, 1)))
 
 
 def _moved(arms: Arms, table: Mapping[str, Any], what: str, p: Floats) -> list[Difference]:

@@ -18,6 +18,7 @@ from ...errors import DataError, OptionError, examples
 from ...inputs.door import takes_options
 from ...inputs.frames import by_user
 from ...inputs.ids import IdColumn, check_labels, read_ids
+from ...inputs.sorting import cut_like
 from ...judge.cautions.table import CAUTIONS
 from ...judge.choices import (
     Columns,
@@ -267,7 +268,7 @@ def joint_labels(labels: Sequence[pd.DataFrame]) -> tuple[list[Codes], pd.DataFr
         return [np.arange(len(labels[0]))], labels[0]
     whole = pd.concat(labels, ignore_index=True)
     codes, found = group_codes(whole, "labels", [*whole])
-    return np.split(codes, np.cumsum([len(one) for one in labels])[:-1]), found
+    return cut_like(codes, labels), found
 
 
 def joint_cells(
@@ -490,7 +491,7 @@ def count_levels(
 def texts_of_levels(parts: Sequence[pd.Series]) -> tuple[list[Codes], Any]:
     """The texts of the levels of all parts, sorted, and the places of those of each part."""
     codes, found = pd.factorize(_as_texts(pd.concat(parts, ignore_index=True)), sort=True)
-    return np.split(codes, np.cumsum([len(one) for one in parts])[:-1]), found
+    return cut_like(codes, parts), found
 
 
 def _as_texts(column: pd.Series) -> pd.Series:

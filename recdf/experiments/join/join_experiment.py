@@ -17,6 +17,7 @@ from ...inputs.constraints import check_record
 from ...inputs.door import takes_options
 from ...inputs.frames import OneRecord
 from ...inputs.ids import read_by
+from ...inputs.sorting import last_places
 from ...judge.choices import Columns, Missing, MultiVariant, Options, RaiseOrDrop, Roll, as_columns
 from ...judge.per_user_columns import (
     Codes,
@@ -334,9 +335,7 @@ def _by_groups(
         return group_codes(per_user, "per_user", by)
     pairs = [read_by([per_user[name], by_values[name]], name) for name in by]
     (rows, values), n = encode_keys([list(ids) for ids in zip(*pairs, strict=True)])
-    place = np.full(n, -1, np.int64)
-    place[values.all()] = np.arange(len(by_values))
-    return place[rows.all()], by_values
+    return last_places(values.all(), n)[rows.all()], by_values
 
 
 def _metric_rows(
@@ -357,8 +356,7 @@ def _metric_rows(
     # then.
     seen, first = np.unique(cell, return_index=True)
     over = [name for name in map(str, as_columns(options.over)) if name not in options.time]
-    row = np.full(n_cells, -1, np.int64)
-    row[seen[np.argsort(first)]] = np.arange(len(seen))
+    row = last_places(seen[np.argsort(first)], n_cells)
     return row, roll_up(metrics, [*options.by, *options.keys], options.how, over=over)
 
 

@@ -3,15 +3,14 @@ coefficients, and another look at the units the variance of HC2."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...inputs.codes import Codes
+from ...inputs.codes import Codes, split
 from ...stats.arms import Arm, with_coefficients
 from ...stats.numbers import Floats
-from ..aggregates import Aggregates, order_of_cells
+from ..aggregates import Aggregates
 from .units import Units
 
 # A covariate of whose variance the others leave a smaller share nearly follows from them.
@@ -120,12 +119,9 @@ def fits(units: Units) -> list[Fit]:
 def spreads_of(units: Units, of_arms: list[Fit]) -> Floats:
     """What the variance of HC2 needs (2, strata, columns, columns), from the units."""
     n_strata = units.n_strata
-    order = order_of_cells(units.cell, 2 * n_strata)
-    edges = np.searchsorted(units.cell[order], np.arange(2 * n_strata + 1))
     found = []
-    for cell, (start, end) in enumerate(itertools.pairwise(edges)):
+    for cell, rows in enumerate(split(units.cell, 2 * n_strata)):
         arm, stratum = divmod(cell, n_strata)
-        rows = order[start:end]
         values = np.array([units.columns[i].take(rows) for i in of_arms[arm].columns])
         found.append(of_arms[arm].spread(stratum, values))
     return np.array(found).reshape(2, n_strata, *found[0].shape)
