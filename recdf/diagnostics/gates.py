@@ -428,7 +428,7 @@ def _gate_row(
         f"a value on one side only in {amount(lacks.sum(), 'list')}": math.isnan(worst)
         and lacks.any(),
         NO_SAMPLE: labelled.get("p_random", 1.0) < NOT_RANDOM,
-        "one large loss more could decide, and the metric has no bounds: all turns if "
+        "one large loss more could decide, and no bounds of the metric are known: all turns if "
         f"{_turned(row)}": not change.bound,
     }
     row |= labelled
@@ -566,13 +566,13 @@ def _decide(
     if word in judged:
         return UNDECIDED, judged[word]
     if word in (PASS, FAIL) and unbounded:
-        said = f"the metric has no bounds: {word}, unless {_turned(row)}; bounds= declares them"
-        return UNDECIDED, said
+        said = f"{word}, unless {_turned(row)}; bounds= declares them"
+        return UNDECIDED, f"no bounds of the metric are known: {said}"
     if word in (PASS, FAIL) and row["holds_for"]:
         said = f"holds for {row['holds_for']}, the most that was seen"
         reason = "; ".join(filter(None, [reason, said]))
     if effect == UNDECIDED and not reason:
-        by = "the metric has no bounds, and by Student's t " if unbounded else ""
+        by = "no bounds of the metric are known, and by Student's t " if unbounded else ""
         reason = (
             f"{by}the smallest budget that passes here is "
             f"{estimated(row['provable'], sign='+%' if row['relative'] else '+')}"

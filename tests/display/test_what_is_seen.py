@@ -67,7 +67,7 @@ def test_the_headline_of_models_says_what_would_turn_a_metric_without_bounds(tmp
 def test_a_mark_of_a_leaderboard_says_that_its_metric_has_no_bounds():
     board = rd.leaderboard(spenders(metrics=["revenue", "hitrate"]), baseline="old")
     assert set(board.frame["marks"]) == {"+", ""}
-    said = "1 of 2 comparisons carries the remark “no bounds”: the metric has no bounds"
+    said = "1 of 2 comparisons carries the remark “no bounds”: no bounds of the metric are known"
     for text in (str(board), board.to_html(), board.to_markdown(), board.to_latex()):
         assert said in text.replace("``", "“").replace("''", "”")
     bounded = rd.leaderboard(spenders(), baseline="old", bounds={"revenue@1": (0, 7)})

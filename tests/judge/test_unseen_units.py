@@ -306,7 +306,8 @@ def test_a_gate_without_bounds_is_undecided_and_names_what_turns_it():
     sides = gate_sides(0.0, "seconds")
     gate = rd.gate(*sides, {"seconds": 0.1}, smaller_is_better="seconds")
     value = 0.1 + N * (0.1 - 0.005) / -np.log(0.05)
-    said = f"the metric has no bounds: pass, unless 3 in 60 users differ by {value:+#.3g} or more"
+    said = f"no bounds of the metric are known: pass, unless 3 in 60 users differ by {value:+#.3g} "
+    said += "or more"
     assert gate.verdict == "undecided"
     assert said in gate.reasons[0]
     assert said in gate.to_markdown()

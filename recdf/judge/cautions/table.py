@@ -494,7 +494,8 @@ _ALL = (
     ),
     Caution(
         "no_bounds",
-        "the metric has no bounds, and the verdict says how far off three more users would turn it",
+        "no bounds of the metric are known, and the verdict says how far off three more users "
+        "would turn it",
         adds=", unless {unseen:1} in {n_users:,} users differ by {turning_value:+3} or more",
         warns=False,
         fires=lambda turning_value, unseen, n_users: ~np.isnan(turning_value),
@@ -509,8 +510,8 @@ _ALL = (
     ),
     Caution(
         "unbounded",
-        "the metric has no bound, and the verdict says which values of so few more units as may be "
-        "missing by chance would turn it",
+        "a bound of the metric is not known, and the verdict says which values of so few more "
+        "units as may be missing by chance would turn it",
         adds=", unless {unless}",
         warns=False,
     ),
