@@ -264,3 +264,15 @@ def test_join_is_a_left_merge(measured, assigned, dtype, missing):
         np.testing.assert_array_equal(
             joined[name].to_numpy(float, na_value=np.nan), want[name].to_numpy(float)
         )
+
+
+def test_users_without_metrics_are_not_left_out_of_unlike_shares_in_silence():
+    """Of 1,000 users of each variant 300 and 400 have no metrics: 4.7 standard errors apart."""
+    groups = pd.DataFrame({"user_id": range(2000), "variant": ["A"] * 1000 + ["B"] * 1000})
+    there = groups["user_id"].between(300, 999) | (groups["user_id"] >= 1400)
+    metrics = groups[there].drop(columns="variant").assign(clicks=1.0)
+    with pytest.warns(rd.RecdfWarning, match="30.0% to 40.0% of the users of a variant") as found:
+        rd.join_experiment(metrics, groups, missing="drop")
+    assert found[0].message.argument == "missing"
+    alike = groups[groups["user_id"] % 10 > 2].drop(columns="variant").assign(clicks=1.0)
+    assert len(rd.join_experiment(alike, groups, missing="drop")) == 1400

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, OptionError
+from ...errors import DataError, OptionError, RecdfWarning, warn_user
 from ...inputs.codes import encode_keys, first_rows
 from ...inputs.constraints import check_record
 from ...inputs.door import takes_options
 from ...inputs.frames import OneRecord
 from ...inputs.ids import read_by
 from ...inputs.sorting import last_places
+from ...judge.cautions import HEALTH_ALPHA
 from ...judge.choices import Columns, Missing, MultiVariant, Options, RaiseOrDrop, Roll, as_columns
 from ...judge.per_user_columns import (
     Codes,
@@ -32,6 +33,9 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import LEFT_OUT, Users, match_users, only_rows, refuse_several
 from ...metrics.strings import direction_of
+from ...stats.numbers import normal_quantile
+from ...stats.shares import LEAST_EXPECTED
+from ...tables.cells import number
 from .roll_up import read_exposure, roll_up
 
 # ------------------------------------------------------------------------------------------
@@ -411,7 +415,7 @@ def join_experiment(
         for counts, sums and metrics of which more is better, from 0 on, and null for all others,
         for which 0 is no bad value (first_rank, fallout); "worst", the same with the worst value in
         place of null where there is one; null; or leave them out, an inner join, which can turn the
-        sign.
+        sign. It warns where their shares differ between the variants.
     multi_variant : {"raise", "drop", "first"}, default "raise"
         Users in two variants: error; leave them out, which takes more of the smaller arm; or count
         each in the variant seen first, which needs `exposure_col` and `time_col`.
@@ -485,4 +489,34 @@ def join_experiment(
     frames = read_frames(per_user, assignment, join)
     if frames.users.stranger.all():
         raise no_common_user(frames.per_user, frames.assignment, join.keys)
+    if missing == "drop":
+        _warn_of_unequal_missing(frames)
     return join_frames(frames, join)
+
+
+def _warn_of_unequal_missing(frames: Frames) -> None:
+    """Warn where a variant has more or fewer users without metrics than the others, by a test of
+    its share against theirs: without these users, the variants hold other users."""
+    _, _, users, variant = frames
+    first = first_rows(users.of_assignment, users.n)
+    there = np.bincount(users.of_metric, minlength=users.n) > 0
+    own = variant[first[first >= 0]]
+    n = np.bincount(own)
+    lost = np.bincount(own, ~there[first >= 0])
+    others, of_others = n.sum() - n, lost.sum() - lost
+    share = lost.sum() / n.sum()
+    least = min(share, 1 - share) * min(n.min(), others.min())
+    if least < LEAST_EXPECTED:
+        return
+    off = np.abs(lost / n - of_others / others) / np.sqrt(
+        share * (1 - share) * (1 / n + 1 / others)
+    )
+    if off.max() > -normal_quantile(HEALTH_ALPHA / 2 / len(n)):
+        warn_user(
+            f"{number(min(lost / n), '.1%')} to {number(max(lost / n), '.1%')} of the users of a "
+            "variant have no metrics, which is no chance, so that the others do not compare; pass "
+            '⟦+missing="zero"⟧, or "nan"',
+            RecdfWarning,
+            argument="missing",
+            value="drop",
+        )
