@@ -237,19 +237,17 @@ class Trend:
         return row
 
     def _unless(self, slope: float, n: Sequence[int], days: Floats, alpha: float) -> str:
-        """Which users of the arm that so few more move most would turn the slope: those who rise
-        or fall by so much a day."""
-        levers = self.weights * days**2 @ self.levers / (self.weights @ days**2)
-        arm = int(levers[1] >= levers[0])
+        """Which users would turn the slope: so few more that rise by so much a day. Those of the
+        other arm that fall would do so too, which counts and amounts seldom can."""
+        arm = int(slope < 0)
+        lever = self.weights * days**2 @ self.levers[:, arm] / (self.weights @ days**2)
         unseen = missing_by_chance(alpha)
         least, value = (
             number(one, form_of(one, significant=digits))
-            for one, digits in ((unseen, 1), (abs(slope) * (1 + 1 / (unseen * levers[arm])), 3))
+            for one, digits in ((unseen, 1), (abs(slope) * (1 + 1 / (unseen * lever)), 3))
         )
-        way = "rise" if (slope > 0) == (arm == 0) else "fall"
-        whose = "the treatment" if arm else "the control"
-        those = f"{amount(n[arm], 'user')} of {whose}"
-        return f"{least} in {those} {way} by {value} a day more than the others"
+        those = f"{amount(n[arm], 'user')} of the {('control', 'treatment')[arm]}"
+        return f"{least} in {those} rise by {value} a day more than the others"
 
 
 def _arms_of_both(units: Units) -> tuple[Arm, Arm]:
