@@ -21,7 +21,7 @@ from ..evaluation.value_moments import CONFIDENCE
 from ..inputs.codes import first_rows
 from ..inputs.door import checks_names, takes_options
 from ..inputs.frames import column, float_column
-from ..inputs.ids import alike_ids
+from ..inputs.ids import alike_ids, with_alike_ids
 from ..inputs.options import CallArguments, as_columns
 from ..inputs.sorting import run_of, spans
 from ..judge.choices import Columns
@@ -143,7 +143,8 @@ def _with_missed(lists: Lists, table: pd.DataFrame, item_col: str) -> pd.DataFra
     more["hit"], more["gain"] = False, rows_of.gain[places]
     more["rank"] = pd.array([pd.NA] * len(more), "Int64")
     order = np.argsort(np.concatenate([run_of(lists.n_shown), of_list]), kind="stable")
-    both = pd.concat([table.astype({"rank": "Int64"}), more], ignore_index=True)
+    parts = with_alike_ids([table.astype({"rank": "Int64"}), more], [item_col], "items")
+    both = pd.concat(parts, ignore_index=True)
     return both[table.columns].take(order).reset_index(drop=True)
 
 

@@ -170,6 +170,8 @@ def test_tables_with_ids_of_both_kinds_below_each_other_are_exact(one, two):
     assert set(mixed["item_id"]) <= {*ids}
     shown = rd.diagnostics.exposure_table(second, k=1, items=first["item_id"])
     assert shown["item_id"].tolist() == [*ids]
+    missed = rd.diagnostics.hit_table(frames[0], second, k=1, users="true", missed=True)
+    assert missed["item_id"].tolist() == [*ids]
 
 
 def test_rows_of_logs_below_each_other_are_exact():
