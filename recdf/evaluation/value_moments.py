@@ -140,7 +140,9 @@ class GroupMoments:
         se, effective = mean_errors(self.sums)
         with undefined_is_nan():
             value = np.where(n > 0, total / mass, np.nan)
-            std = np.where(n > 1, np.sqrt(squares / (mass - mass_squares / mass)), np.nan)
+            # One list that outweighs all others leaves no digits of the weights of these.
+            several = effective > 1 + MEAN_ROUNDING
+            std = np.where(several, np.sqrt(squares / (mass - mass_squares / mass)), np.nan)
             units = effective if self.units is None else self.units
             se = se if self.se is None else self.se
             std = np.where(std <= MEAN_ROUNDING * np.abs(value), 0.0, std)

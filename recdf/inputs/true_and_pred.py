@@ -173,6 +173,13 @@ ROW_RULES = {
             "negative or infinite",
             lambda values: (values < 0) | np.isinf(values),
         ),
+        RowRule(
+            "weight",
+            "weight without a square",
+            "very large or very small",
+            lambda values: (values > 1e100) & ~np.isinf(values) | (values > 0) & (values < 1e-100),
+            hint="; divide all by the largest: squares of weights from 1e-100 to 1e100 are numbers",
+        ),
         RowRule("score", "null score", "null score", option="nan_score"),
         RowRule("rank", "null rank", "null rank", option="nan_score"),
         NULL_ID,

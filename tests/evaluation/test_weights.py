@@ -279,6 +279,14 @@ def test_files_and_the_command_give_the_same(tmp_path, monkeypatch, capsys):
     assert "1 null weights" in fails(capsys, *files, "--weight-col", "w", *flags)
 
 
+def test_one_list_that_outweighs_all_others_leaves_no_deviation():
+    true = pd.DataFrame({"user_id": [1, 2, 3], "item_id": "a", "w": [2.0**60, 1, 1]})
+    pred = pd.DataFrame({"user_id": [1, 2, 3], "item_id": ["a", "b", "a"]})
+    row = rd.evaluate(true, pred, "hitrate", k=1, weight_col="w").summary.iloc[0]
+    assert row["value"] == 1.0
+    assert row[["std", "se", "ci_low", "ci_high"]].isna().all()
+
+
 # -------------------------------------------------------------------------------------------------
 # bad input
 
@@ -294,6 +302,8 @@ BAD = [
         r"holds 1 negative or infinite weights of 3 \(-2.0\); expected finite numbers, at",
     ),
     ([1, 1, np.inf], {}, rd.DataError, r"holds 1 negative or infinite weights"),
+    ([1e154, 1e154, 1], {}, rd.DataError, r"holds 2 very large or very small weights of 3 \(1e"),
+    ([1, 1, 1e-160], {}, rd.DataError, r"holds 1 very large or very small .* divide all by the"),
     (
         [1, 2, 3],
         {},
