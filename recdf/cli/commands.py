@@ -73,7 +73,7 @@ ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
 
 
-def add_output(command: Any, *, fail_on: bool = True) -> None:
+def add_output(command: Any, *, fail_on: bool) -> None:
     """Add the arguments that every command has."""
     group = command.add_argument_group("output")
     printed = (

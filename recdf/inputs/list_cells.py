@@ -176,7 +176,7 @@ def item_lists(
     item_col: str,
     sep: str | None,
     wide: Columns | None,
-    orders: Iterable[Any] = (),
+    orders: Iterable[Any],
 ) -> dict[str, ItemLists]:
     """Find out how frames have their items.
 

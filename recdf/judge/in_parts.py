@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ..inputs.codes import Codes, split
 from ..inputs.data_files import OfBatches, UserParts
+from ..stats.arms import both
 from ..stats.numbers import Floats
 from .aggregates import Aggregates, Grid, RowsNeeded, in_steps, products_of
 from .effects.fits import Fit
@@ -111,13 +112,13 @@ class Summing:
             there = values[~np.isnan(values)]
             fill[i] = there.sum() / max(len(there), 1)
             sample[i] = np.where(np.isnan(values), fill[i], values)
-        extremes = np.empty((0, 3))
+        extremes: dict[str, list[float]] = {}
         if (span := parts.spans(columns)) is None:
             work = partial(_ends_of_part, columns, plain)
             spans = itertools.chain(*_made_of_all(parts, work, [*columns, *plain]))
             lows, highs, of_parts = zip(*spans, strict=True)
             span = np.fmin.reduce(lows), np.fmax.reduce(highs)
-            extremes = np.fmax.reduce(of_parts)
+            extremes = dict(zip(plain, np.fmax.reduce(of_parts).tolist(), strict=True))
         low, high = span
         if (
             parts.sample.num_rows < 4
@@ -147,9 +148,8 @@ class Summing:
             cubed.append(past)
         middles = [(at, fill[at]) for at in cubed]
         fill = np.clip(fill, low, high)
-        of_plain = dict(zip(plain, extremes.tolist(), strict=True))
         return cls(
-            columns, ratios, label_cols, user, span, fill, first.grid, forms, middles, of_plain
+            columns, ratios, label_cols, user, span, fill, first.grid, forms, middles, extremes
         )
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> SummedPart:
@@ -475,7 +475,6 @@ class SummedUsers:
         n_strata = arms.shape[1]
         cells = arms.reshape(2 * n_strata, -1)
         record = self.known(cells, form.columns, constants)
-        control, treatment = n.sum(axis=1).astype(np.int64).tolist()
         place = np.full(len(self.record.n), -1)
         part = np.zeros(len(self.record.n), np.int64)
         place[cells] = np.arange(len(cells))[:, None]
@@ -510,7 +509,7 @@ class SummedUsers:
             covariates,
             stratum=stratum if stratified else None,
             n_strata=n_strata,
-            counted=(control, treatment),
+            counted=both(int, n.sum(axis=1)),
             known=record,
             far=FarRows(
                 far.count[mine], bound.max(axis=1), forms, form_constants, empty, heaviest, cubes

@@ -301,7 +301,7 @@ def with_persons(
     persons: Any,
     user_col: str,
     person_col: str,
-    time_col: str | None = None,
+    time_col: str | None,
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the frames with a column `person_col`, and counts of their devices, which are in
     `user_col`."""

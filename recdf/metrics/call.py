@@ -253,7 +253,7 @@ class Call:
         call = call.asking(requests(call.options), true, arguments.get("item_by"))
         return replace(call, carry=carry_rules(arguments.get("carry"), call.options, call.columns))
 
-    def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
+    def asking(self, requests: Sequence[Request], true: Any, item_by: str | None) -> Call:
         """Return the call with these requests; raises if an argument that one of them needs is
         missing."""
         if item_by is not None and "items" not in self.given:

@@ -141,7 +141,7 @@ def read_probabilities(
 
 
 def log_key_codes(
-    frame: pd.DataFrame, names: Names, argument: str, hint: str, *, ordered: bool = False
+    frame: pd.DataFrame, names: Names, argument: str, hint: str, *, ordered: bool
 ) -> Keys:
     """Codes of a key of one or more columns; with `ordered` they are in the order of the ids."""
     for name in names:

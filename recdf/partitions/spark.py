@@ -284,7 +284,7 @@ def _spark_schema(schema: Schema) -> Any:
     return from_arrow_schema(schema)
 
 
-def _on_chunk(work: OnChunk, names: Names, slots: bool = False) -> Any:
+def _on_chunk(work: OnChunk, names: Names, slots: bool) -> Any:
     """Return a function for `mapInArrow` that calls `work` on a chunk whose columns have these
     names.
 

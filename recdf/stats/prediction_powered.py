@@ -74,8 +74,8 @@ def labelled_units(
     y: Floats,
     f: Floats,
     judged: Mask,
-    weights: Floats | None = None,
-    unit: Integers | None = None,
+    weights: Floats | None,
+    unit: Integers | None,
     beside: Sequence[Floats] = (),
 ) -> LabelledUnits:
     """Return the units of lists that people judged, and of the rest. Both kinds of values may be

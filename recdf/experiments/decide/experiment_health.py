@@ -264,8 +264,6 @@ def count_users(
 
 def joint_labels(labels: Sequence[pd.DataFrame]) -> tuple[list[Codes], pd.DataFrame]:
     """The labels of all parts in their order, and the places of those of each part among them."""
-    if len(labels) == 1:
-        return [np.arange(len(labels[0]))], labels[0]
     whole = pd.concat(labels, ignore_index=True)
     codes, found = group_codes(whole, "labels", [*whole])
     return cut_like(codes, labels), found

@@ -107,9 +107,8 @@ def fits(units: Units) -> list[Fit]:
     assert isinstance(record, Aggregates)
     others = [one.num for one in units.covariates]
     left = record.central[cells].sum(axis=1)[:, others][..., others]
-    whole = left if units.n_strata == 1 else record.cells(cells).central[:, others][..., others]
     largest = [np.array([record.largest(i) for i in others])] * 2
-    squares = np.einsum("aii->ai", whole)
+    squares = np.einsum("aii->ai", record.cells(cells).central)[:, others]
     most = min(units.n) - 1 - units.n_strata
     kept = with_coefficients(list(left), squares, largest, units.n, most)
     columns = [units.metric.num, *(others[i] for i in kept)]
