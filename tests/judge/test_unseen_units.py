@@ -584,3 +584,19 @@ def test_few_labels_say_of_whom_people_judged_lists(judged, holds_for):
     row = rd.experiments.prediction_powered(human, cheap, user_col=["user_id", "session"]).iloc[0]
     assert row["holds_for"] == holds_for
     assert row["verdict"].endswith(f", for {holds_for}" if holds_for else "human alone")
+
+
+def test_one_of_several_tests_stands_against_more_unseen_users():
+    """B's mean is .02 higher: .02·100/.52 = 3.8 users who lose all would turn it. That is more than
+    ln(1/.05) = 3.0, and less than ln(10/.05) = 5.3 of ten segments."""
+    y = 0.5 + 0.02 * np.tile([-1.0, 1.0], 100)
+    half = pd.DataFrame({"variant": np.repeat(["A", "B"], 100), "ndcg@10": y})
+    found = half.assign(segment=0, **{"ndcg@10": y + 0.02 * (half["variant"] == "B")})
+    data = pd.concat([found, *(half.assign(segment=i) for i in range(1, 10))], ignore_index=True)
+    options = {"control": "A", "expected": {"A": 1, "B": 1}, "details": True}
+    alone = rd.compare_variants(found, "ndcg@10", **options).iloc[0]
+    assert alone["turned_by"] == pytest.approx(0.02 * 100 / 0.52)
+    assert (alone["effect"], alone["unseen"]) == ("better", pytest.approx(np.log(20)))
+    of_ten = rd.compare_variants(data, "ndcg@10", by="segment", **options).iloc[0]
+    assert of_ten["turned_by"] == alone["turned_by"]
+    assert (of_ten["withheld"], of_ten["unseen"]) == ("unseen_units", pytest.approx(np.log(200)))

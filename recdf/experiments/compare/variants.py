@@ -198,7 +198,10 @@ def decide(
     smaller = np.array([better[metric] == "smaller" for metric in metrics], bool)
     words = np.where((table["turned_down"] == 1) != smaller, "lose", "gain")
     table["turned_by"], table["turned_to"] = by, np.where(np.isnan(by), "", words)
-    table["unseen"] = np.full(len(by), unseen)
+    # So many of one of several tests as its level allows after the correction.
+    p_adj = table["p_adj"]
+    share = np.divide(table["p_value"], p_adj, out=np.ones(len(by)), where=p_adj > 0)
+    table["unseen"] = unseen - np.log(share)
     of_means = np.array([not how.startswith("quantile") for how in table["method"]])
     one_sided = table["reject"].astype(bool) & np.isnan(by) & of_means
     ask_one_sided(table, one_sided, (table["diff"] < 0) != smaller, settings.confidence)
@@ -437,9 +440,10 @@ def compare_variants(
         (bounds of the metric: those of `bounds`, those of recdf's definition, or 0 and 1 of zeros
         and ones; null where it has none, or a value in any row of `data` lies outside of its
         definition), `turned_by` (how many more users at a bound of the metric turn an effect),
-        `turned_to` ("lose", "gain"), `unseen` (as many may be missing by chance), `srm_p` (of the
-        sample ratio of the users compared; the smallest where several tests are made), `seen_loss`
-        (share of the treatment's users whose loss that test would have found in 8 of 10 cases),
+        `turned_to` ("lose", "gain"), `unseen` (as many may be missing by chance, and more of one of
+        several tests), `srm_p` (of the sample ratio of the users compared; the smallest where
+        several tests are made), `seen_loss` (share of the treatment's users whose loss that test
+        would have found in 8 of 10 cases),
         `balance_p` (that the arms have the same mean of the covariates and weights; the smallest,
         times the number of these tests in the table), `covariate_could_hide` (effect of a shift of
         the covariates that this test finds in 8 of 10 cases), `unbalanced` (columns that differ),
