@@ -130,7 +130,11 @@ def _as_frames(
         try:
             described = whole.replace_schema_metadata({b"pandas": written})
             frames[name] = described.to_pandas(integer_object_nulls=True)
-        except (TypeError, ValueError):  # a dtype, as of an Arrow dictionary, that pandas wrote
+        except (
+            TypeError,
+            ValueError,
+            NotImplementedError,
+        ):  # a dtype that pandas wrote and cannot read, such as bytes of 16
             frames[name] = whole.to_pandas(integer_object_nulls=True, ignore_metadata=True)
     return frames
 

@@ -245,7 +245,8 @@ class Source:
             except (
                 TypeError,
                 ValueError,
-            ):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
+                NotImplementedError,
+            ):  # pandas wrote a dtype, such as bytes of 16, that it cannot read
                 frame = plain.replace_schema_metadata().to_pandas()
             values = frame[name]
             if name in self.large and values.dtype == "float64":

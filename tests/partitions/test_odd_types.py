@@ -91,6 +91,20 @@ def test_float_ids_of_several_row_groups(tmp_path, dtype):
         assert found["hits@1"].tolist() == [1.0] * 5 + [0.0]
 
 
+def test_dtypes_that_pandas_writes_and_cannot_read(tmp_path):
+    columns = {"user_id": pa.array([b"aa", b"bb"], pa.binary(2)), "item_id": pa.array([1, 2])}
+    columns["price"] = pa.array([Decimal("1.5"), Decimal(2)], pa.decimal128(9, 2))
+    frame = pd.DataFrame(
+        {name: pd.Series(one, dtype=pd.ArrowDtype(one.type)) for name, one in columns.items()}
+    )
+    frame.to_parquet(path := tmp_path / "rows.parquet")
+    of_files = rd.evaluate_parquet(path, path, "revenue@1", value_col="price")
+    of_frames = rd.evaluate(rd.read(path), rd.read(path), "revenue@1", value_col="price")
+    for result in (of_files, of_frames):
+        assert result.per_user["user_id"].tolist() == [b"aa", b"bb"]
+        assert result.per_user["revenue@1"].tolist() == [1.5, 2.0]
+
+
 @pytest.mark.long
 def test_periods_in_files_beside_periods_of_a_catalogue(tmp_path):
     """Parquet stores a period as an integer, which never matches one: an error says so, and its
