@@ -20,7 +20,7 @@ from .arms import effective_number
 from .numbers import Alternative, Floats, Number, TwoNumbers
 from .prediction_powered import LabelledUnits, PoweredMean, powered_mean
 from .student import t_p_value, t_quantile, without_lean
-from .turned import turning_value, typical_units
+from .turned import missing_by_chance, turning_value, typical_units
 
 
 def always_valid_multiplier(
@@ -249,7 +249,8 @@ class Change:
             return math.nan
         slack = self._slack(self.allowed)[0]
         units = typical_units(self.weight)
-        return float(turning_value(slack, units, 0.0, self.alpha)) + self.allowed * self._moments[1]
+        value = turning_value(slack, units, 0.0, missing_by_chance(self.alpha))
+        return float(value) + self.allowed * self._moments[1]
 
     def outweighs(self, unseen: float, *, better: bool) -> bool:
         """Whether the claim that the change is above the allowed one (`better`) or below it stands

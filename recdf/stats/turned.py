@@ -11,7 +11,7 @@ weight that was seen is no better: it says nothing of the heaviest unseen.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from .numbers import Alternative, Floats, Number, TwoNumbers, scipy_module, unde
 from .student import t_p_value, t_quantile
 
 
-def missing_by_chance(alpha: float) -> float:
-    """Return K, how many unseen units a sample cannot rule out."""
-    return -np.log(alpha)
+def missing_by_chance(alpha: float, p: Any = 1.0, p_adj: Any = 1.0) -> Any:
+    """Return K, how many unseen units a sample cannot rule out. Where a test is one of several, and
+    a correction makes `p_adj` of its p, it is tested at the level α·p/p_adj."""
+    with undefined_is_nan():
+        return -np.log(alpha) + np.log(np.fmax(np.divide(p_adj, p), 1.0))
 
 
 def typical_units(weights: Floats) -> float:
@@ -43,12 +45,13 @@ def turned_by(mean: Number, units: Number, low: Number, high: Number, claim: Num
     return np.where(worst > 0, found, np.where(np.isnan(worst), np.nan, np.inf))
 
 
-def turning_value(mean: Number, units: Number, claim: Number, alpha: float) -> Number:
-    """Return the value that K more units must have to take the mean to the claim: c − n·(m − c)/K.
+def turning_value(mean: Number, units: Number, claim: Number, unseen: Number) -> Number:
+    """Return the value that K = `unseen` more units must have to take the mean to the claim: c −
+    n·(m − c)/K.
 
     It is what can be said of a metric without bounds.
     """
-    return claim - units * (mean - claim) / missing_by_chance(alpha)
+    return claim - units * (mean - claim) / unseen
 
 
 class Ends(NamedTuple):

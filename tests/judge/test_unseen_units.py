@@ -542,7 +542,9 @@ def test_a_difference_of_segments_is_as_sure_as_their_effects():
             details=True,
         )
         found = rd.experiments.segment_effects(table)["verdict"].unique().tolist()
-        unless = "" if name == "ndcg@10" else ", unless 3 in 120 users differ by −"
+        unless = (
+            "" if name == "ndcg@10" else ", unless 4 in 120 users differ by −"
+        )  # ln(2/.05) of two tests
         assert len(found) == 1
         assert found[0].startswith(f"differs between segments{unless}")
         assert found[0].endswith(", for users with up to 6 lists") or unless
@@ -600,3 +602,54 @@ def test_one_of_several_tests_stands_against_more_unseen_users():
     of_ten = rd.compare_variants(data, "ndcg@10", by="segment", **options).iloc[0]
     assert of_ten["turned_by"] == alone["turned_by"]
     assert (of_ten["withheld"], of_ten["unseen"]) == ("unseen_units", pytest.approx(np.log(200)))
+
+
+@pytest.mark.parametrize("correction", ["bonferroni", "none"])
+def test_each_of_several_tests_stands_against_more_unseen_users(correction):
+    """In each of six zones 200 users of .5 gain .02, which 200·.02/1 = 4 unseen users turn who lose
+    all of a paired metric, and 4/.52 of an arm. Of one test in twenty 3.0 may be missing by chance,
+    and of six tests ln(6/.05) = 4.8. Without bounds, so many have the value that turns it."""
+    n = 6 * 200
+    noise = 0.02 * np.tile([-1.0, 1, 0, 0], n // 4)
+    frame = pd.DataFrame({"user_id": range(n), "zone": np.arange(n) // 200, "ndcg@10": 0.5})
+    frames = {"a": frame, "b": frame.assign(**{"ndcg@10": 0.52 + noise})}
+    options = {"correction": correction, "by": "zone", "details": True}
+    k = np.log(6 / 0.05) if correction == "bonferroni" else np.log(1 / 0.05)
+    models = rd.compare_models(frames, baseline="a", **options)
+    np.testing.assert_allclose(models["unseen"], k)
+    np.testing.assert_allclose(models["turned_by"], 4)
+    said = "better" if correction == "none" else "check: 4 users who lose all would turn it"
+    assert models["verdict"].unique().tolist() == [said]
+    spend = {name: one.rename(columns={"ndcg@10": "spend"}) for name, one in frames.items()}
+    row = rd.compare_models(spend, baseline="a", larger_is_better="spend", **options).iloc[0]
+    assert row["turning_value"] == pytest.approx(-200 * 0.02 / k)
+    assert f", unless {k:.0f} in 200 users differ by −{200 * 0.02 / k:.3g}" in row["verdict"]
+    both = pd.concat([one.assign(variant=name.upper()) for name, one in spend.items()])
+    both["user_id"] = range(2 * n)
+    both["spend"] += np.tile([0.01, -0.01], n)
+    given = {"control": "A", "expected": {"A": 1, "B": 1}, **options}
+    row = rd.compare_variants(both, "spend", **given).iloc[0]
+    assert row["unseen"] == pytest.approx(k)
+    value = 0.52 + 200 * 0.02 / k  # of users of A, which takes its mean to B's
+    assert (
+        row["verdict"]
+        == f"better, unless {k:.0f} in 200 users of the control have {value:.3g} or more"
+    )
+
+
+def test_a_plan_of_several_tests_counts_more_unseen_users():
+    """Where s is small beside the range 1, mde is near ln(m/.05)·1/n of m comparisons."""
+    lists = pd.DataFrame({"user_id": np.arange(800) % 400, "model": np.repeat(["a", "b"], 400)})
+    lists["ndcg@10"] = 0.5 + 0.001 * (lists["user_id"] % 2) * (lists["model"] == "b")
+    given = {"baseline": "a", "n": 1000}
+    least = [
+        rd.experiments.plan_comparison(lists, "ndcg@10", n_comparisons=m, **given)["mde_abs"].item()
+        for m in (1, 10)
+    ]
+    assert least[1] - least[0] == pytest.approx(np.log(10) / 1000, rel=1e-6)
+    users = lists[lists["model"] == "b"]
+    least = [
+        rd.experiments.plan_experiment(users, "ndcg@10", n=1000, n_comparisons=m)["mde_abs"].item()
+        for m in (1, 10)
+    ]
+    assert least[1] - least[0] == pytest.approx(np.log(10) * 0.5005 / 500, rel=1e-6)

@@ -3,6 +3,7 @@ trend: does it fade, grow or turn?"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -17,6 +18,7 @@ from ...inputs.door import takes_options
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import (
+    AnyRow,
     Columns,
     Correction,
     NamedMetrics,
@@ -184,13 +186,14 @@ class Trend:
         seen = pd.notna(self.heaviest)
         if of is not None:
             n = both(lambda own: len(distinct(own)), kept.split(kept.take(of)))
-        row: Row = dict.fromkeys([*SLOPE, "early", "late", "turned_by"], np.nan)
+        row: Row = dict.fromkeys([*SLOPE, "early", "late", "turned_by", "lever"], np.nan)
         row |= {
             "n_counted": min(n),
             "turns": False,
             "skewed_by": 0.0,
             "turned_to": "lose or gain",
-            "unless": "",
+            "arm": 0,
+            "n_asked": 0,
             "holds_for": heavy_units(self.kind, self.heaviest, of is not None) if seen else "",
         }
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
@@ -228,7 +231,9 @@ class Trend:
         if moved > 0 and not self.shares:
             row["turned_by"] = abs(row["diff"]) / moved
         if np.isnan(moved):
-            row["unless"] = self._unless(row["diff"], kept.n, days - centre, 1 - confidence)
+            row["arm"] = arm = int(row["diff"] < 0)
+            row["n_asked"] = kept.n[arm]
+            row["lever"] = weights * (days - centre) ** 2 @ self.levers[:, arm] / squares
         if thirds.all():
             early, late = test(0, 0, 1 / thirds[0], 0)[0], test(0, 0, 0, 1 / thirds[1])[0]
             row |= {"early": float(early.diff), "late": float(late.diff)}
@@ -236,18 +241,19 @@ class Trend:
             row["turns"] = shown and row["early"] * row["late"] < 0
         return row
 
-    def _unless(self, slope: float, n: Sequence[int], days: Floats, alpha: float) -> str:
-        """Which users would turn the slope: so few more that rise by so much a day. Those of the
-        other arm that fall would do so too, which counts and amounts seldom can."""
-        arm = int(slope < 0)
-        lever = self.weights * days**2 @ self.levers[:, arm] / (self.weights @ days**2)
-        unseen = missing_by_chance(alpha)
-        least, value = (
-            number(one, form_of(one, significant=digits))
-            for one, digits in ((unseen, 1), (abs(slope) * (1 + 1 / (unseen * lever)), 3))
-        )
-        those = f"{amount(n[arm], 'user')} of the {('control', 'treatment')[arm]}"
-        return f"{least} in {those} rise by {value} a day more than the others"
+
+def _unless(row: AnyRow) -> str:
+    """Which users would turn a slope: so few more that rise by so much a day. Those of the other
+    arm that fall would do so too, which counts and amounts seldom can."""
+    if math.isnan(row["lever"]):
+        return ""
+    rise = abs(row["diff"]) * (1 + 1 / (row["unseen"] * row["lever"]))
+    least, value = (
+        number(one, form_of(one, significant=digits))
+        for one, digits in ((row["unseen"], 1), (rise, 3))
+    )
+    those = f"{amount(row['n_asked'], 'user')} of the {('control', 'treatment')[row['arm']]}"
+    return f"{least} in {those} rise by {value} a day more than the others"
 
 
 def _arms_of_both(units: Units) -> tuple[Arm, Arm]:
@@ -292,7 +298,8 @@ def trend_table(
     # That of one period stands for all.
     table["detail"] = judged["detail"].to_numpy().reshape(-1, len(table)).max(axis=0)
     table["turned_by"] = table["turned_by"].where(table["reject"].astype(bool))
-    table["unseen"] = missing_by_chance(settings.alpha)
+    table["unseen"] = missing_by_chance(settings.alpha, table["p_value"], table["p_adj"])
+    table["unless"] = [*map(_unless, table.to_dict("records"))]
     remark(table, table["se"].isna() & (table["diff"].abs() > 0), "zero_variance")
     remark(table, table["reject"].astype(bool) & (table["unless"] != ""), "unbounded")
     fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")

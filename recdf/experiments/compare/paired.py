@@ -505,26 +505,29 @@ def add_turned(
     """
     diff, units, reach = (table[name].to_numpy(np.float64) for name in ("diff", "typical", "reach"))
     margin = np.array([settings.margins.get(name, np.nan) for name in table["metric"]])
-    unseen = missing_by_chance(settings.alpha)
+    unseen, of_margin = (
+        missing_by_chance(settings.alpha, *table[list(names)].to_numpy(np.float64).T)
+        for names in (("p_value", "p_adj"), ("p_equivalence", "p_equivalence_adj"))
+    )
     powered = table["powered"].to_numpy(bool)
     claims: list[Number] = [0.0, -margin, margin]
     by = [turned_by(diff, units, -reach, reach, claim) for claim in claims]
     least = np.where(powered, np.inf, np.fmin(by[1], by[2]))
-    effects[equivalent & (by[0] < unseen) & (least >= unseen) & ~powered] = "equivalent"
-    within = equivalent & (effects != "equivalent") & ~(least < unseen)
+    effects[equivalent & (by[0] < unseen) & (least >= of_margin) & ~powered] = "equivalent"
+    within = equivalent & (effects != "equivalent") & ~(least < of_margin)
     # The sample may lack the few whose large differences lead beyond the margin.
     asked = within & ~powered & (table["far_side"].to_numpy(float) * diff > 0)
-    ps = zip(asked, table["p_equivalence_adj"], table["skewed_by"], strict=True)
-    lean = [at and by > 1 and skewness_makes(p, by, unseen) for at, p, by in ps]
+    rows = zip(asked, table["p_equivalence"], table["skewed_by"], of_margin, strict=True)
+    lean = [at and by > 1 and skewness_makes(p, by, k) for at, p, by, k in rows]
     remark(table, within & ~np.array(lean, bool), "within_margin")
     alike = effects == "equivalent"
     said = alike | np.isin(effects, ("better", "worse", "higher", "lower"))
     low = np.where(alike, by[1] < by[2], diff > 0)  # units at the lower bound turn it
     table["turned_by"] = np.where(said & ~powered, np.where(alike, least, by[0]), np.nan)
     claim = np.where(alike, np.where(low, -margin, margin), 0.0)
-    value = turning_value(diff, units, claim, settings.alpha)
+    table["unseen"] = np.where(alike, of_margin, unseen)
+    value = turning_value(diff, units, claim, table["unseen"].to_numpy())
     table["turning_value"] = np.where(said & np.isnan(reach), value, np.nan)
     smaller = np.array([better[metric] == "smaller" for metric in table["metric"]], bool)
     words = np.where(low != smaller, "lose", "gain")
     table["turned_to"] = np.where(said & ~powered, words, "")
-    table["unseen"] = unseen

@@ -198,13 +198,10 @@ def decide(
     smaller = np.array([better[metric] == "smaller" for metric in metrics], bool)
     words = np.where((table["turned_down"] == 1) != smaller, "lose", "gain")
     table["turned_by"], table["turned_to"] = by, np.where(np.isnan(by), "", words)
-    # So many of one of several tests as its level allows after the correction.
-    p_adj = table["p_adj"]
-    share = np.divide(table["p_value"], p_adj, out=np.ones(len(by)), where=p_adj > 0)
-    table["unseen"] = unseen - np.log(share)
+    table["unseen"] = missing_by_chance(settings.alpha, table["p_value"], table["p_adj"])
     of_means = np.array([not how.startswith("quantile") for how in table["method"]])
     one_sided = table["reject"].astype(bool) & np.isnan(by) & of_means
-    ask_one_sided(table, one_sided, (table["diff"] < 0) != smaller, settings.confidence)
+    ask_one_sided(table, one_sided, (table["diff"] < 0) != smaller)
     # How large an effect a shift of the covariates makes that the test of balance finds in 8 of 10
     # cases: the adjustment moves the difference by Σ θ·(shift), and its variance is what that takes
     # away.

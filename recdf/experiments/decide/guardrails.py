@@ -107,14 +107,15 @@ def turned_by_unseen(found: Row, row: dict[Any, Any], budget: Budget) -> None:
     turn it. Remark where no bound is known, and give `row` its numbers."""
     if found["effect"] == NOT_SAFE or str(row["method"]).startswith("quantile"):
         return
-    few, unbounded = _could_turn(row, budget, found["effect"] == HARMED)
+    unseen = missing_by_chance(1 - row["confidence"])
+    few, unbounded = _could_turn(row, budget, found["effect"] == HARMED, unseen)
     if few:
         found |= {"effect": NOT_SAFE, "note": sentence("role", "", _TURNED, row=row)}
     elif unbounded:
         found["remarks"] = by_rank([*codes_of(found["remarks"]), _UNBOUNDED])
 
 
-def ask_one_sided(table: dict[str, Any], said: Mask, gains: Mask, confidence: float) -> None:
+def ask_one_sided(table: dict[str, Any], said: Mask, gains: Mask) -> None:
     """Ask of the rows of a table in which something is `said` whether a few unseen units at the
     only bound that is known would turn it. If they would not, say in `unless` which values beyond
     the other end would, and add the remark.
@@ -124,15 +125,17 @@ def ask_one_sided(table: dict[str, Any], said: Mask, gains: Mask, confidence: fl
     """
     table["unless"] = [""] * len(said)
     for i in np.flatnonzero(said):
-        row = {name: table[name][i] for name in _ASKED} | {"confidence": confidence}
-        few, unbounded = _could_turn(row, _NO_MARGIN, gains[i])
+        row = {name: table[name][i] for name in _ASKED}
+        few, unbounded = _could_turn(row, _NO_MARGIN, gains[i], table["unseen"][i])
         table["unless"][i] = row["unless"] * unbounded
         for name in ("turned_by", "turned_to") if few else ():
             table[name][i] = row[name]
     remark(table, [*map(bool, table["unless"])], _UNBOUNDED)
 
 
-def _could_turn(row: dict[Any, Any], budget: Budget, gains: bool) -> tuple[bool, bool]:
+def _could_turn(
+    row: dict[Any, Any], budget: Budget, gains: bool, unseen: float
+) -> tuple[bool, bool]:
     """Return whether a few unseen units at a bound would turn what is said of two arms and a
     margin, and else whether a bound is not known. Give `row` the numbers of these units.
 
@@ -147,10 +150,8 @@ def _could_turn(row: dict[Any, Any], budget: Budget, gains: bool) -> tuple[bool,
         claims = np.array([mean / (1 + allowed), control * (1 + allowed)])
     else:
         claims = np.array([mean - allowed, control + allowed])
-    alpha = 1 - row["confidence"]
-    unseen = missing_by_chance(alpha)
     by = np.asarray(turned_by(means, n, row["metric_low"], row["metric_high"], claims))
-    values = np.asarray(turning_value(means, n, claims, alpha))
+    values = np.asarray(turning_value(means, n, claims, unseen))
     few = np.fmin(*by) < unseen
     unbounded = np.isnan(by)
     near = by

@@ -49,7 +49,7 @@ def plan_comparison(
     With s the standard deviation of the paired differences of the lists that both models have, and
     K the noncentrality for which a noncentral t with n − 1 degrees of freedom exceeds the quantile
     of the test at alpha/n_comparisons with the chance `power`: mde = K·s/√n. Where the metric has
-    the range R, such as 1 of ndcg, it is at least z_power·s/√n + ln(1/alpha)·R/n, since
+    the range R, such as 1 of ndcg, it is at least z_power·s/√n + ln(n_comparisons/alpha)·R/n, since
     `rd.compare_models` withholds what a few unseen users could turn. Lists of one unit are summed
     before squares, as in `plan_experiment` with `cluster=`. n_low and n_high are n·exp(∓1.96·v),
     with v² the variance of ln s².
@@ -138,7 +138,7 @@ def plan_comparison(
             wanted = diff if rel_diff is None else rel_diff * mean
             known = bounds_of(name, declared, table[[base, model]])
             reach = 0.0 if known is None else known[1] - known[0]
-            unseen = past.unseen(alpha, reach)
+            unseen = past.unseen(level, reach)
             test = PairedTest(level, power, alternative, past.size, unseen)
             # With fewer lists, or fewer that differ, the verdict would be withheld.
             differ = np.flatnonzero(minus.sample.num)

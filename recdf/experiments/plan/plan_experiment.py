@@ -202,10 +202,10 @@ def plan_experiment(
       δ, without an effect; with a relative margin u the control's part is (1 + u)²/(c·n). Each of G
       guardrails has the power 1 − (1 − power)/G, so that all of them are shown safe with the chance
       `power`.
-    * A metric that has a bound, as ndcg has 0 and 1, and revenue 0: ln(1/α) users at it, whom a
-      sample may lack by chance, must not turn what is found. With the reach r of one user, from the
-      mean m of the past to the farther bound, mde is at least
-      z_power·s·√(1/(c·n) + 1/((1 − c)·n)) + ln(1/α)·r/(n of an arm).
+    * A metric that has a bound, as ndcg has 0 and 1, and revenue 0: U = ln(n_comparisons/α) users
+      at it, whom a sample may lack by chance, must not turn what is found. With the reach r of one
+      user, from the mean m of the past to the farther bound, mde is at least
+      z_power·s·√(1/(c·n) + 1/((1 − c)·n)) + U·r/(n of an arm).
     * n_low, n_high: n·exp(∓1.96·v), with v² the variance of ln(s²/m²) by z²/s² − 2·z/m of the units
       of the past.
 
@@ -343,7 +343,8 @@ def plan_experiment(
                 "positive mean, pass n="
             )
         chance = design.power
-        unseen = Unseen(past.unseen(alpha, reach[0]), past.unseen(alpha, reach[1]), few)
+        below, above = (past.unseen(design.level, one) for one in reach)
+        unseen = Unseen(below, above, few)
         of_test = past.size, scale, unseen
         if n is None:
             arms = design.needed(wanted / past.planned, *of_test)
@@ -479,6 +480,11 @@ class _Design(NamedTuple):
     alternative: Alternative
     sequential: bool
 
+    @property
+    def level(self) -> float:
+        """That of each test."""
+        return self.alpha / self.n_comparisons
+
     def arms(self, n: int) -> tuple[int, int]:
         """Users of both arms of an experiment of n users."""
         n_control = round(check_value("n", n, a_number(4, whole=True)) * self.control_share)
@@ -492,7 +498,7 @@ class _Design(NamedTuple):
     def _test(self, df: float, errors: float | None = None) -> float:
         """Chance of finding an effect of so many standard errors; without them, the smallest effect
         found with the power."""
-        level = self.alpha / self.n_comparisons
+        level = self.level
         if self.sequential:  # at the planned number of units, whatever that is
             limit = float(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative))
             if errors is None:

@@ -100,7 +100,7 @@ def _skew_counts(row: AnyRow) -> bool:
     equivalent = row["effect"] == "equivalent"
     if row.get("powered") or not (equivalent or (one_sided and row["effect"] in _OF_MEANS)):
         return False
-    p = row["p_equivalence_adj" if equivalent else "p_adj"]
+    p = row["p_equivalence" if equivalent else "p_value"]
     return skewness_makes(p, row["skewed_by"], row["unseen"])
 
 
