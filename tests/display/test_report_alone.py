@@ -57,7 +57,7 @@ def test_a_harm_stands_above_every_open_line(tmp_path):
     lines, kind, badge = card_of(path)
     assert (kind, badge) == ("worse", "harm on clicks")
     assert re.match(
-        r"Worse: B against A on clicks: worse, unless 3 in \d+ users have [\d.]+ or more, −0\.",
+        r"Worse: B against A on clicks: worse, unless 4 in \d+ users have [\d.]+ or more, −0\.",
         lines["For whom worse"],
     )
     rows = section(path, "experiment").split("verdict")[1]

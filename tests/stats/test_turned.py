@@ -48,8 +48,8 @@ def test_units_of_a_typical_weight():
 
 
 def test_the_value_that_turns_a_mean_without_bounds():
-    value = turning_value(2.0, 60, 5.0, 0.05)
     more = missing_by_chance(0.05)
+    value = turning_value(2.0, 60, 5.0, more)
     assert 60 * (2.0 - 5.0) + more * (value - 5.0) == pytest.approx(0)
     assert value == pytest.approx(5 + 60 * 3 / more)
 
@@ -101,3 +101,10 @@ def test_exact_interval_of_a_share():
     for yes in (0, 1, 7, 20):
         exact = stats.binomtest(yes, 20).proportion_ci(method="exact")
         np.testing.assert_allclose(clopper_pearson(yes, 20, 0.95), exact, rtol=1e-9)
+
+
+def test_one_of_several_tests_lacks_more_units():
+    """ln(m/.05) where a correction multiplies p by m; p of 0, and no test, are as one test."""
+    p_adj = np.array([0.04, 0.02, 0.0, np.nan, 0.5])
+    found = missing_by_chance(0.05, np.array([0.01, 0.02, 0.0, np.nan, 1.0]), p_adj)
+    np.testing.assert_allclose(found, np.log(np.array([4.0, 1, 1, 1, 1]) / 0.05))

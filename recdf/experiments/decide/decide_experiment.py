@@ -399,7 +399,7 @@ def decide_experiment(
     0         B     ship
     >>> import textwrap
     >>> print(textwrap.fill(decided["reasons"].iloc[0], 80))
-    ctr: better, unless 3 in 200 users of the control have 104 or more (+1.50
+    ctr: better, unless 4 in 200 users of the control have 85.1 or more (+1.50
     [+1.28, +1.72], p <0.001); revenue: safe, unless 3 in 200 users of the control
     have 23.2 or more (0.0% [−1.4%, +1.4%] one-sided, margin −2%)
     """
