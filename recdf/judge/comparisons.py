@@ -241,7 +241,8 @@ def unit_of_rows(comparison: pd.DataFrame) -> str:
     """Return what a comparison counts: users or clusters, as its method says, which a table of
     clusters has without details too, or else its record."""
     if "method" in comparison:
-        return "cluster" if comparison["method"].str.endswith("+cluster").any() else "user"
+        ends = (str(one).endswith("+cluster") for one in comparison["method"].unique())
+        return "cluster" if any(ends) else "user"
     return comparison.attrs.get("recdf_comparison", {}).get("unit", "user")
 
 

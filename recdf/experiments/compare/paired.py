@@ -503,12 +503,10 @@ def add_turned(
     is said, and `turned_by` too where the estimate allows for one more unit at a bound (cheap
     labels).
     """
-    diff, units, reach = (table[name].to_numpy(np.float64) for name in ("diff", "typical", "reach"))
+    names = "diff", "typical", "reach", "p_value", "p_adj", "p_equivalence", "p_equivalence_adj"
+    diff, units, reach, *ps = (table[name].to_numpy(np.float64) for name in names)
+    unseen, of_margin = (missing_by_chance(settings.alpha, *one) for one in (ps[:2], ps[2:]))
     margin = np.array([settings.margins.get(name, np.nan) for name in table["metric"]])
-    unseen, of_margin = (
-        missing_by_chance(settings.alpha, *table[list(names)].to_numpy(np.float64).T)
-        for names in (("p_value", "p_adj"), ("p_equivalence", "p_equivalence_adj"))
-    )
     powered = table["powered"].to_numpy(bool)
     claims: list[Number] = [0.0, -margin, margin]
     by = [turned_by(diff, units, -reach, reach, claim) for claim in claims]
@@ -517,7 +515,7 @@ def add_turned(
     within = equivalent & (effects != "equivalent") & ~(least < of_margin)
     # The sample may lack the few whose large differences lead beyond the margin.
     asked = within & ~powered & (table["far_side"].to_numpy(float) * diff > 0)
-    rows = zip(asked, table["p_equivalence"], table["skewed_by"], of_margin, strict=True)
+    rows = zip(asked, ps[2], table["skewed_by"], of_margin, strict=True)
     lean = [at and by > 1 and skewness_makes(p, by, k) for at, p, by, k in rows]
     remark(table, within & ~np.array(lean, bool), "within_margin")
     alike = effects == "equivalent"
@@ -525,8 +523,8 @@ def add_turned(
     low = np.where(alike, by[1] < by[2], diff > 0)  # units at the lower bound turn it
     table["turned_by"] = np.where(said & ~powered, np.where(alike, least, by[0]), np.nan)
     claim = np.where(alike, np.where(low, -margin, margin), 0.0)
-    table["unseen"] = np.where(alike, of_margin, unseen)
-    value = turning_value(diff, units, claim, table["unseen"].to_numpy())
+    table["unseen"] = own = np.where(alike, of_margin, unseen)
+    value = turning_value(diff, units, claim, own)
     table["turning_value"] = np.where(said & np.isnan(reach), value, np.nan)
     smaller = np.array([better[metric] == "smaller" for metric in table["metric"]], bool)
     words = np.where(low != smaller, "lose", "gain")
