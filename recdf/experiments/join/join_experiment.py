@@ -33,8 +33,7 @@ from ...judge.per_user_columns import (
 )
 from ...judge.users import LEFT_OUT, Users, match_users, only_rows, refuse_several
 from ...metrics.strings import direction_of
-from ...stats.numbers import normal_quantile
-from ...stats.shares import LEAST_EXPECTED
+from ...stats.shares import equal_shares_test
 from ...tables.cells import number
 from .roll_up import read_exposure, roll_up
 
@@ -503,15 +502,12 @@ def _warn_of_unequal_missing(frames: Frames) -> None:
     own = variant[first[first >= 0]]
     n = np.bincount(own)
     lost = np.bincount(own, ~there[first >= 0])
-    others, of_others = n.sum() - n, lost.sum() - lost
-    share = lost.sum() / n.sum()
-    least = min(share, 1 - share) * min(n.min(), others.min())
-    if least < LEAST_EXPECTED:
-        return
-    off = np.abs(lost / n - of_others / others) / np.sqrt(
-        share * (1 - share) * (1 / n + 1 / others)
-    )
-    if off.max() > -normal_quantile(HEALTH_ALPHA / 2 / len(n)):
+    # One variant against all others: a test of several shares would need SciPy.
+    p = [
+        equal_shares_test((one, lost.sum() - one), (of, n.sum() - of))[1]
+        for one, of in zip(lost, n, strict=True)
+    ]
+    if len(n) * np.fmin.reduce(p) < HEALTH_ALPHA:
         warn_user(
             f"{number(min(lost / n), '.1%')} to {number(max(lost / n), '.1%')} of the users of a "
             "variant have no metrics, which is no chance, so that the others do not compare; pass "
