@@ -87,16 +87,16 @@ HOW = [
 ]
 
 
+DESIGNS = [*((one, how) for one in (by_rows, by_file) for how in HOW), (by_moments, {})]
+
+
 def bounds_of(table):
     ends = map(tuple, table[["metric_low", "metric_high"]].to_numpy())
     return dict(zip(table["metric"], ends, strict=True))
 
 
 @pytest.mark.few(5)
-@pytest.mark.parametrize(
-    ("compare", "options"),
-    [*((one, how) for one in (by_rows, by_file) for how in HOW), (by_moments, {})],
-)
+@pytest.mark.parametrize(("compare", "options"), DESIGNS)
 def test_bounds_are_those_of_the_definition_and_of_zeros_and_ones(compare, options, tmp_path):
     users = people()
     if options.get("cluster"):
@@ -108,10 +108,7 @@ def test_bounds_are_those_of_the_definition_and_of_zeros_and_ones(compare, optio
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("compare", "options"),
-    [*((one, how) for one in (by_rows, by_file) for how in HOW), (by_moments, {})],
-)
+@pytest.mark.parametrize(("compare", "options"), DESIGNS)
 def test_a_caller_declares_bounds_and_values_outside_are_refused(compare, options, tmp_path):
     """In every design; of a ratio its values are the means of the arms."""
     users = people()

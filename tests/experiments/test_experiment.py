@@ -26,7 +26,7 @@ def test_inner_join_turns_the_sign():
     value = np.where(heavy, 0.5, 0.15) + 0.01 * treated + rng.normal(0, 0.05, n)
     per_user = pd.DataFrame({"user_id": users[active], "ndcg@10": value[active]})
     groups = pd.DataFrame({"user_id": users, "variant": np.where(treated, "T", "C")})
-    with pytest.warns(rd.RecdfWarning, match="the others do not compare"):
+    with pytest.warns(rd.RecdfWarning, match="so that the users who stay are not alike"):
         joined = rd.join_experiment(per_user, groups, missing="drop")
     inner = rd.compare_variants(joined, "ndcg@10", control="C", details=True)
     whole = rd.compare_variants(

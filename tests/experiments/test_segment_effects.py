@@ -96,8 +96,8 @@ def test_a_segment_has_no_verdict_of_its_own(rng):
         details=True,
     )
     found = segment_effects(compared, details=True).set_index(["metric", "segment"])
-    assert f"{np.log(6 / 0.05):.0f}" == "5"  # users of six tests
-    assert found.loc["x", "verdict"].str.startswith(f"{DIFFERS}, unless 5 in ").all()
+    unless = f"{DIFFERS}, unless {np.log(6 / 0.05):.0f} in "  # of two metrics in three segments
+    assert found.loc["x", "verdict"].str.startswith(unless).all()
     assert found.loc["same", "verdict"].unique().tolist() == [SAME]
     assert found.loc["same", "p_adj"].iloc[0] == min(
         1, max(found.loc["same", "p_value"].iloc[0], found.loc["x", "p_adj"].iloc[0])
@@ -120,8 +120,8 @@ def test_a_broken_sample_ratio_in_one_segment_withholds_the_verdict(rng):
     unchecked = segment_effects(
         rd.compare_variants(users, "x", control="A", by="segment", details=True), details=True
     )
-    assert f"{np.log(3 / 0.05):.0f}" == "4"
-    assert unchecked["verdict"].str.startswith(f"{DIFFERS}, unless 4 in ").all()
+    unless = f"{DIFFERS}, unless {np.log(3 / 0.05):.0f} in "  # of three segments
+    assert unchecked["verdict"].str.startswith(unless).all()
     assert unchecked["verdict"].str.endswith(" (sample ratio not checked)").all()
 
 

@@ -542,9 +542,8 @@ def test_a_difference_of_segments_is_as_sure_as_their_effects():
             details=True,
         )
         found = rd.experiments.segment_effects(table)["verdict"].unique().tolist()
-        unless = (
-            "" if name == "ndcg@10" else ", unless 4 in 120 users differ by −"
-        )  # ln(2/.05) of two tests
+        few = f"{np.log(2 / 0.05):.0f}"  # of two zones
+        unless = "" if name == "ndcg@10" else f", unless {few} in 120 users differ by −"
         assert len(found) == 1
         assert found[0].startswith(f"differs between segments{unless}")
         assert found[0].endswith(", for users with up to 6 lists") or unless

@@ -149,7 +149,7 @@ def compare_models(
     bounds : mapping, optional
         Metric → (smallest, largest value), for metrics that recdf does not know, such as
         `{"latency": (0, 30)}`. A metric that it knows has its own, and one without bounds says in
-        its verdict how large the differences of three unseen users are that would turn it.
+        its verdict how large the differences of a few unseen users are that would turn it.
     cheap : Evaluation, DataFrame or mapping, optional
         The same recommendations on more lists under cheap labels, of a language model or of clicks,
         while `per_user` has the lists that people judged, a random sample of them. Differences,
@@ -175,7 +175,8 @@ def compare_models(
         of the metric would turn the verdict; null where nothing is said, for ranks, and with
         `cheap=`), `turned_to` ("lose" or "gain", what they would do, or ""), `turning_value` (of a
         metric without bounds: the difference that `unseen` more users must have to turn it),
-        `unseen` (K = ln(1/alpha), how many users of a kind may be missing by chance: 3.0),
+        `unseen` (how many users of a kind may be missing by chance: ln(1/alpha), which is 3.0, or
+        ln(m/alpha) where the correction multiplies p by m),
         `statistic`, `df`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same
         families),
         `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `n_lacking_baseline`,

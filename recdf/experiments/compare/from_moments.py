@@ -70,7 +70,8 @@ GIVE_ROWS = (
     "call ⟦rd.compare_variants⟧ on one row per user in memory (result.to_pandas(), then "
     "join_experiment), or on those of a sample of the users by a hash of their id"
 )
-# Chance of a false alarm of shares that change: the users may be one of many parts.
+# The level of the test that the shares of the variants change. It is low, since a call may get one
+# of many parts of the users, and an alarm is an error.
 OF_A_PART = 1e-6
 
 
@@ -140,16 +141,17 @@ def variant_moments(
         Several rows of a user, whatever the key, or of a store that was assigned as a whole and
         whose rows are alike.
     DataError
-        A user in two variants; shares of the variants that change over a column of dates; a metric
-        that is not numeric, infinite, or null with `nan="raise"`; a covariate with nulls; a column
-        of two metrics whose nulls are in different users.
+        A user in two variants; shares of the variants that change over a column of dates (p <
+        1e-6); a metric that is not numeric, infinite, or null with `nan="raise"`; a covariate with
+        nulls; a column of two metrics whose nulls are in different users.
 
     Notes
     -----
     Use it where the users do not fit in memory, or to keep one small file for each part of the
     users. Do not use it where they do fit: `compare_variants` also takes strata, clusters, weights
     and resampling, which need the users. In Spark and Dask,
-    `result.variant_moments(assignment)` makes the moments where the rows are.
+    `result.variant_moments(assignment)` makes the moments where the rows are. It does not look at
+    dates, and small shards hold too few users to show a ramp-up: name its periods in `by`.
 
     References
     ----------

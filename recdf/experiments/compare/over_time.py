@@ -67,7 +67,7 @@ from ..decide.adjust_pvalues import directions, read_together
 from ..decide.balance import Difference, movable_strata, shares_change, users_in_both
 from ..decide.sample_ratio import Arms, Surplus, check_sample_ratio, without_strata
 from ..join.join_experiment import fill_values
-from ..metric_bounds import MetricKind
+from ..metric_bounds import UNKNOWN_KIND
 from ..samples import (
     MetricRows,
     Settings,
@@ -141,7 +141,7 @@ class Trend:
         self.parts = np.zeros((4, n_users))
         self.effects = np.zeros(4)
         self.largest = 0.0
-        self.kind = MetricKind()
+        self.kind = UNKNOWN_KIND
         self.heaviest: float = np.nan  # the largest weight in a period, NaN where all are alike
         self.moved = np.zeros(len(days))  # by one more user at a bound, NaN where none is known
         self.levers = np.zeros((len(days), 2))  # how far one more user who is 1 above moves an arm

@@ -426,21 +426,21 @@ def compare_variants(
         `se_control`, `se_treatment` (of each arm's mean as it is compared, by its variance),
         `statistic`, `df`, `reject`, `mde` (smallest true effect that is found with power 0.8 at the
         unadjusted alpha), `confidence`, `method` (test and adjustment, such as "welch+cuped"; with
-        clusters it is always there), `cap`, `theta`, `variance_reduction` (1 − v/v without
-        covariate and strata), `n_covariate_missing`, `n_typical_control`, `n_typical_treatment`
-        (units of the typical weight or denominator d, Σd/√(mean d²); in strata n_h/W_h of the
-        thinnest), `mean_denominator_control`, `mean_denominator_treatment` (per unit of a ratio of
-        sums; rows per cluster), `p_denominator` (Welch's p of their difference), `diff_without_top`
-        (`diff` without the ten units of both arms whose values are farthest from the mean of all, 5
-        % of fewer than 200 units, counted as `df` + 2 where that is less), `design_effect`
-        (variance by units over that by rows, where rows repeat units), `metric_low`, `metric_high`
-        (bounds of the metric: those of `bounds`, those of recdf's definition, or 0 and 1 of zeros
-        and ones; null where it has none, or a value in any row of `data` lies outside of its
-        definition), `turned_by` (how many more users at a bound of the metric turn an effect),
-        `turned_to` ("lose", "gain"), `unseen` (as many may be missing by chance, and more of one of
-        several tests), `srm_p` (of the sample ratio of the users compared; the smallest where
-        several tests are made), `seen_loss` (share of the treatment's users whose loss that test
-        would have found in 8 of 10 cases),
+        clusters it is there without `details`, too), `cap`, `theta`, `variance_reduction` (1 − v/v
+        without covariate and strata), `n_covariate_missing`, `n_typical_control`,
+        `n_typical_treatment` (units of the typical weight or denominator d, Σd/√(mean d²); in
+        strata n_h/W_h of the thinnest), `mean_denominator_control`, `mean_denominator_treatment`
+        (per unit of a ratio of sums; rows per cluster), `p_denominator` (Welch's p of their
+        difference), `diff_without_top` (`diff` without the ten units of both arms whose values are
+        farthest from the mean of all, 5 % of fewer than 200 units, counted as `df` + 2 where that
+        is less), `design_effect` (variance by units over that by rows, where rows repeat units),
+        `metric_low`, `metric_high` (bounds of the metric: those of `bounds`, those of recdf's
+        definition, or 0 and 1 of zeros and ones; null where it has none, or a value in any row of
+        `data` lies outside of its definition), `turned_by` (how many more users at a bound of the
+        metric turn an effect), `turned_to` ("lose", "gain"), `unseen` (so many may be missing by
+        chance: ln(1/alpha), or ln(m/alpha) where the correction multiplies p by m), `srm_p` (of the
+        sample ratio of the users compared; the smallest where several tests are made), `seen_loss`
+        (share of the treatment's users whose loss that test would have found in 8 of 10 cases),
         `balance_p` (that the arms have the same mean of the covariates and weights; the smallest,
         times the number of these tests in the table), `covariate_could_hide` (effect of a shift of
         the covariates that this test finds in 8 of 10 cases), `unbalanced` (columns that differ),

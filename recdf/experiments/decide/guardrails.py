@@ -139,7 +139,8 @@ def _could_turn(
     """Return whether a few unseen units at a bound would turn what is said of two arms and a
     margin, and else whether a bound is not known. Give `row` the numbers of these units.
 
-    `gains` : it takes units of the treatment that gain, and not units that lose.
+    `gains` : it takes units of the treatment that gain, and not units that lose · `unseen` : so
+    many may be missing by chance.
     """
     adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
     control, mean = means = np.array([row[f"mean_{side}{adjusted}"] for side in _SIDES])

@@ -414,7 +414,7 @@ def join_experiment(
         for counts, sums and metrics of which more is better, from 0 on, and null for all others,
         for which 0 is no bad value (first_rank, fallout); "worst", the same with the worst value in
         place of null where there is one; null; or leave them out, an inner join, which can turn the
-        sign. It warns where their shares differ between the variants.
+        sign. Leaving them out warns where the variants have unlike shares of them (p < 0.001).
     multi_variant : {"raise", "drop", "first"}, default "raise"
         Users in two variants: error; leave them out, which takes more of the smaller arm; or count
         each in the variant seen first, which needs `exposure_col` and `time_col`.
@@ -494,8 +494,8 @@ def join_experiment(
 
 
 def _warn_of_unequal_missing(frames: Frames) -> None:
-    """Warn where a variant has more or fewer users without metrics than the others, by a test of
-    its share against theirs: without these users, the variants hold other users."""
+    """Warn where a variant has another share of users without metrics than the rest: the users who
+    stay are then no longer alike."""
     _, _, users, variant = frames
     first = first_rows(users.of_assignment, users.n)
     there = np.bincount(users.of_metric, minlength=users.n) > 0
@@ -509,9 +509,9 @@ def _warn_of_unequal_missing(frames: Frames) -> None:
     ]
     if len(n) * np.fmin.reduce(p) < HEALTH_ALPHA:
         warn_user(
-            f"{number(min(lost / n), '.1%')} to {number(max(lost / n), '.1%')} of the users of a "
-            "variant have no metrics, which is no chance, so that the others do not compare; pass "
-            '⟦+missing="zero"⟧, or "nan"',
+            f"from {number(min(lost / n), '.1%')} to {number(max(lost / n), '.1%')} of the users "
+            "of a variant have no metrics; these shares differ by more than chance, so that the "
+            'users who stay are not alike; pass ⟦+missing="zero"⟧, or "nan"',
             RecdfWarning,
             argument="missing",
             value="drop",

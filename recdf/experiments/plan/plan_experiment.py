@@ -482,7 +482,7 @@ class _Design(NamedTuple):
 
     @property
     def level(self) -> float:
-        """That of each test."""
+        """The level of each test."""
         return self.alpha / self.n_comparisons
 
     def arms(self, n: int) -> tuple[int, int]:

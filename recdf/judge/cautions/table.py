@@ -7,7 +7,8 @@ their code into `remarks` with `but` or `remark`: search for the code.
 
 A few units that the sample lacks could turn what is said of a mean of bounded values
 (`unseen_units`). A verdict stands only if three more units (K = ln(1/α), 3.0 at 0.05), each at the
-worst bound of the metric, would not turn it. Twelve populations with rare losses and no difference,
+worst bound of the metric, would not turn it. Where a correction multiplies p by m, K is ln(m/α), as
+in each of several segments. Twelve populations with rare losses and no difference,
 n = 30 to 3,000, had a verdict in up to 30 % of runs before, and in 6.4 % with this rule. It takes 4
 points of power at n = 100 from a true difference of 2.8 standard errors, and none from n = 200 on.
 K = 2.5 left 8.8 % in strata, and one unit at the doubled level costs 24 points at n = 100.
@@ -361,8 +362,8 @@ _ALL = (
     ),
     Caution(
         "unseen_units",
-        "fewer than three more users at the worst value of the metric would turn the verdict, and "
-        "so few may be missing by chance",
+        "fewer users than may be missing by chance (3, or more for one of several tests), at the "
+        "worst value of the metric, would turn the verdict",
         "check: {turned_by:2} {units} who {turned_to} all would turn it",
         "variants models trend segments",
         fires=lambda turned_by, unseen: turned_by < unseen,
@@ -494,7 +495,7 @@ _ALL = (
     ),
     Caution(
         "no_bounds",
-        "no bounds of the metric are known, and the verdict says how far off three more users "
+        "no bounds of the metric are known, and the verdict says how far off a few more users "
         "would turn it",
         adds=", unless {unseen:1} in {n_users:,} users differ by {turning_value:+3} or more",
         warns=False,
