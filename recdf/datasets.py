@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+from pandas import DataFrame
 
 Scores = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -64,13 +64,13 @@ class Shop:
         `variant`, `user_id`, `item_id`, `rank` (from 1), `value` (price as shown).
     """
 
-    users: pd.DataFrame
-    items: pd.DataFrame
-    log: pd.DataFrame
-    true: pd.DataFrame
-    pred: pd.DataFrame
-    assignment: pd.DataFrame
-    shown: pd.DataFrame
+    users: DataFrame
+    items: DataFrame
+    log: DataFrame
+    true: DataFrame
+    pred: DataFrame
+    assignment: DataFrame
+    shown: DataFrame
 
 
 def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: int = 20) -> Shop:
@@ -168,10 +168,10 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
     user_ids = _shop_labels("u", n_users)
     item_ids = _shop_labels("i", n_items)
 
-    def purchases(matrix: Flags, start: np.datetime64, days: int) -> pd.DataFrame:
+    def purchases(matrix: Flags, start: np.datetime64, days: int) -> DataFrame:
         user, item = np.nonzero(matrix)
         second = rng.integers(0, days * 86_400, len(user)).astype("timedelta64[s]")
-        return pd.DataFrame(
+        return DataFrame(
             {
                 "user_id": user_ids[user],
                 "item_id": item_ids[item],
@@ -182,7 +182,7 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
 
     user, item, _, score = (np.concatenate(parts) for parts in zip(*lists, strict=True))
     return Shop(
-        users=pd.DataFrame(
+        users=DataFrame(
             {
                 "user_id": user_ids,
                 "segment": SEGMENTS[segment],
@@ -190,7 +190,7 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
                 "personalised": personalised,
             }
         ),
-        items=pd.DataFrame(
+        items=DataFrame(
             {
                 "item_id": item_ids,
                 "price": price,
@@ -201,7 +201,7 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
         ),
         log=purchases(bought, PERIOD_START - np.timedelta64(PAST_DAYS, "D"), PAST_DAYS),
         true=purchases(buys, PERIOD_START, PERIOD_DAYS),
-        pred=pd.DataFrame(
+        pred=DataFrame(
             {
                 "model": np.repeat(SHOP_MODELS, [len(part[0]) for part in lists]),
                 "user_id": user_ids[user],
@@ -210,7 +210,7 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
                 "value": price[item],
             }
         ),
-        assignment=pd.DataFrame(
+        assignment=DataFrame(
             {
                 "user_id": user_ids,
                 "variant": VARIANTS[variant],
@@ -220,7 +220,7 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
                 / 100,
             }
         ),
-        shown=pd.DataFrame(
+        shown=DataFrame(
             {
                 "variant": VARIANTS[variant[shown_user]],
                 "user_id": user_ids[shown_user],

@@ -13,7 +13,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ..errors import ColumnError, EmptyPopulationError, OptionError
 from ..evaluation.summary_rows import population_within, within
@@ -85,20 +85,20 @@ class Audited(ShownFindings):
     """What `audit` returns: its findings, and in `floors` the levels beside each metric."""
 
     _metadata: ClassVar[list[str]] = ["floors"]
-    floors: pd.DataFrame
+    floors: DataFrame
 
     def __repr__(self) -> str:
         levels = self.floors.to_string(index=False) if hasattr(self, "floors") else ""
         return f"{super().__repr__()}\n\n{levels}".rstrip("\n")
 
     def _repr_html_(self) -> str | None:
-        levels = pd.DataFrame(self.floors).to_html(index=False) if hasattr(self, "floors") else ""
+        levels = DataFrame(self.floors).to_html(index=False) if hasattr(self, "floors") else ""
         return (super()._repr_html_() or "") + levels
 
 
 def _measured(
-    frames: dict[str, pd.DataFrame], asked: Question
-) -> tuple[pd.DataFrame, dict[str, Mark], UserItemPairs, Overlap]:
+    frames: dict[str, DataFrame], asked: Question
+) -> tuple[DataFrame, dict[str, Mark], UserItemPairs, Overlap]:
     """Return one row per list with all levels of each metric, the rows of each finding, and what
     both frames share. The frames get those rows as "lists"."""
     call, more = asked.call, {}
@@ -154,7 +154,7 @@ def _measured(
     return beside_columns(lists, levels), marks, pairs, matched.overlap
 
 
-def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.DataFrame:
+def _compared(lists: DataFrame, asked: Question, found: AuditFindings) -> DataFrame:
     """Return the levels beside each metric, and add what is below chance, at popularity or at its
     ceiling."""
     rows = []
@@ -196,12 +196,12 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
                     effect = f"{LEVEL_WORDS[word]}: {shown}"
                     found.about(metric, value, np.nan, *what, n, n, "", effect, by)
             rows.append({**row, "said": ", ".join(said)})
-    return pd.DataFrame(rows)
+    return DataFrame(rows)
 
 
 def _add_leaks(
     found: AuditFindings,
-    lists: pd.DataFrame,
+    lists: DataFrame,
     marks: Mapping[str, Mark],
     frames: AuditFrames,
     pairs: UserItemPairs,
@@ -259,9 +259,7 @@ def _add_leaks(
             found.about(first, *both[first], *about)
 
 
-def _with_and_without(
-    lists: pd.DataFrame, metric: str, key: str, value: float, without: float
-) -> str:
+def _with_and_without(lists: DataFrame, metric: str, key: str, value: float, without: float) -> str:
     """Write a metric with and without a finding, and of how many lists; of few it is no number."""
     n, left = (
         lists[name].notna().sum() if name in lists else 0

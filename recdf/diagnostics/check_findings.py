@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pandas import DataFrame, Series
 
 from ..errors import DataError, EmptyPopulationError, IdTypeError, examples
 from ..evaluation.value_moments import groups_of
@@ -48,8 +49,8 @@ from .levels import matched_quietly
 class Data:
     """The data to check: both frames, the cut-off that findings refer to, and the options."""
 
-    true: pd.DataFrame
-    pred: pd.DataFrame
+    true: DataFrame
+    pred: DataFrame
     k: int
     options: Options
 
@@ -139,7 +140,7 @@ NO_ROWS = {
 }
 
 
-def check_empty(found: ListFindings, frames: Mapping[str, pd.DataFrame]) -> None:
+def check_empty(found: ListFindings, frames: Mapping[str, DataFrame]) -> None:
     """Report frames without rows."""
     for role, frame in frames.items():
         found.add("empty", f"{role} is empty", "error", not len(frame), 1, "0 rows", NO_ROWS[role])
@@ -182,7 +183,7 @@ def check_ids(found: ListFindings, data: Data) -> dict[str, IdColumn] | None:
 def check_side(
     found: ListFindings,
     role: str,
-    frame: pd.DataFrame,
+    frame: DataFrame,
     names: list[str],
     pred_ids: dict[str, IdColumn],
 ) -> bool:
@@ -198,7 +199,7 @@ def check_side(
     return usable
 
 
-def read_checked_ids(found: ListFindings, series: pd.Series, role: str) -> IdColumn | None:
+def read_checked_ids(found: ListFindings, series: Series, role: str) -> IdColumn | None:
     """Read the ids of a column and report nulls; if its values cannot be ids, report that and
     return None."""
     where = f"{role}[{series.name!r}]"
@@ -241,7 +242,7 @@ def _check_common(
     what: str,
     pair: tuple[IdColumn, IdColumn],
     recommender: Integers,
-    labels: pd.DataFrame,
+    labels: DataFrame,
 ) -> bool:
     """Report ids of `true` that `pred` does not have, ids that only look different, and
     recommenders none of whose rows has an id of `true`; False if nothing is in common."""
@@ -372,7 +373,7 @@ def _check_unused_labels(found: ListFindings, data: Data) -> None:
     used = {*data.pair, *data.by, options.value_col, options.propensity_col, options.weight_name}
     for name in data.true.columns:
         series = data.true[name]  # two columns of one name are a frame
-        if name in used or not isinstance(series, pd.Series) or series.dtype.kind not in "biuf":
+        if name in used or not isinstance(series, Series) or series.dtype.kind not in "biuf":
             continue
         values = pd.unique(series.dropna())
         if len(values) == 2 and set(values.tolist()) == {0, 1}:
@@ -395,7 +396,7 @@ def check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[An
     for name in data.pred.columns:
         series = data.pred[name]
         likely = bool(disordered.get(name))
-        floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
+        floats = isinstance(series, Series) and pd.api.types.is_float_dtype(series.dtype)
         if name in used or not (likely or floats):
             continue
         severity: Severity = "warning" if likely else "info"
@@ -552,7 +553,7 @@ def check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
         found.of_rows("outside_catalogue", what, "warning", outside, some, effect)
 
 
-def check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
+def check_seen(found: ListFindings, log: DataFrame, data: Data) -> None:
     """Report items among the first k, and relevant items of `true`, that the log already has for
     the user."""
     # Users, items and their order alone count.

@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..docstrings import says_as
 from ..errors import ColumnError
@@ -55,7 +56,7 @@ def hit_table(
     carry: Columns = (),
     missed: bool = False,
     **options: Unpack[CallArguments],
-) -> pd.DataFrame:
+) -> DataFrame:
     """List the recommended rows of the first k with their ranks and hits, as a metric reads them.
 
     Parameters
@@ -124,7 +125,7 @@ def hit_table(
         return _with_missed(lists, table, item_col) if missed else table
 
 
-def _with_missed(lists: Lists, table: pd.DataFrame, item_col: str) -> pd.DataFrame:
+def _with_missed(lists: Lists, table: DataFrame, item_col: str) -> DataFrame:
     """Add the relevant rows of `true` that no recommended row of their list has found, after the
     rows of the list."""
     matched = lists.matched
@@ -158,7 +159,7 @@ def position_table(
     position_col: str | None = None,
     exclude: Any = None,
     **options: Unpack[CallArguments],
-) -> pd.DataFrame:
+) -> DataFrame:
     """Hits and hit rate by rank, or by position on the page, with intervals.
 
     Formula: hit_rate = hits / shown with the Wilson score interval of a share, at a confidence of
@@ -244,7 +245,7 @@ def exposure_table(
     true: Any = None,
     exclude: Any = None,
     **options: Unpack[CallArguments],
-) -> pd.DataFrame:
+) -> DataFrame:
     """How often and how high each item is shown: the table behind the metrics of exposure.
 
     Parameters
@@ -316,12 +317,12 @@ def exposure_table(
 @says_as(summarize)
 @checks_names
 def user_gap(
-    per_user: pd.DataFrame,
+    per_user: DataFrame,
     by: Columns,
     *,
     metrics: Columns | None = None,
     within: Columns | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """How far apart groups of users are: largest minus smallest mean of each metric, and mean
     absolute difference.
 
@@ -379,4 +380,4 @@ def user_gap(
         numbers = distances.max(), distances.mean(), values.min(), values.max(), len(values)
         rows.append((*labels, *numbers))
     columns = [*recommenders, "metric", "k", "gap", "mad", "low", "high", "n_groups"]
-    return pd.DataFrame(rows, columns=columns).astype({"k": "Int64"})
+    return DataFrame(rows, columns=columns).astype({"k": "Int64"})

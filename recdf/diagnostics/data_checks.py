@@ -17,6 +17,7 @@ from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import RecdfWarning
 from ..inputs.codes import encode_keys
@@ -65,7 +66,7 @@ def check(
     items: Any = None,
     exclude: Any = None,
     **options: Unpack[CallArguments],
-) -> pd.DataFrame:
+) -> DataFrame:
     """Find what is unusual in the data, and how it affects the metrics: one row per finding, none
     for clean data.
 
@@ -163,7 +164,7 @@ def check_options(options: Mapping[str, Any]) -> Options:
     return Call.from_arguments(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
 
 
-def _forgiving_call(data: Data, items: pd.DataFrame | None) -> Call:
+def _forgiving_call(data: Data, items: DataFrame | None) -> Call:
     return Call(forgiving(data.options), given={} if items is None else {"items": items})
 
 
@@ -326,7 +327,7 @@ def _severity(against: Mask, matched: Matched) -> Severity:
     return "warning" if 2 * against.sum() > (matched.n_pred > 1).sum() else "info"
 
 
-def _in_list_order(pred: pd.DataFrame, matched: Matched, name: Any) -> Floats:
+def _in_list_order(pred: DataFrame, matched: Matched, name: Any) -> Floats:
     """Return the numbers of a column of `pred`, list after list."""
     number = read_numbers(pred[name], f"pred[{name!r}]")
     return number.take(matched.rows(np.arange(len(matched.item))))
@@ -402,7 +403,7 @@ ROWS = "rows"  # a finding that is not shown: how many rows a frame has
 OF_NUMBERS = ("empty", "null_ids", "null_order", "infinite_order", "bad_relevance", "bad_column")
 
 
-def columns_to_check(frames: Mapping[str, pd.DataFrame], options: Options) -> dict[str, list[str]]:
+def columns_to_check(frames: Mapping[str, DataFrame], options: Options) -> dict[str, list[str]]:
     """Return the columns of `true`, `pred` and `log` that a check of users in parts reads."""
     of_true = [relevance_source(frames["true"], options), options.propensity_col]
     of_true += [options.weight_name, *by_in_true(frames["true"], options)]
@@ -416,11 +417,11 @@ def columns_to_check(frames: Mapping[str, pd.DataFrame], options: Options) -> di
 
 
 def findings_of_users(
-    frames: Mapping[str, pd.DataFrame],
+    frames: Mapping[str, DataFrame],
     k: int,
     options: Options,
-    items: pd.DataFrame | None,
-    by_values: pd.DataFrame | None,
+    items: DataFrame | None,
+    by_values: DataFrame | None,
 ) -> ListFindings:
     """Return what is unusual in the rows of some users; the findings of several parts add up."""
     data = Data(frames["true"], frames["pred"], k, options)
@@ -444,7 +445,7 @@ def findings_of_users(
     return found
 
 
-def findings_of_parts(found: ListFindings) -> pd.DataFrame:
+def findings_of_parts(found: ListFindings) -> DataFrame:
     """Return the sum of the findings of all parts as `check` returns them."""
     there = {(row["code"], row["frame"]) for row in found.rows if row["count"]}
     left_out = {"ties"} if ("ties_across_k", "") in there else set()
@@ -476,7 +477,7 @@ AT_SHARES = np.array([0.01, 0.1, 0.5, 0.9, 0.99])
 @takes_options()
 def data_profile(
     true: Any, pred: Any, *, items: Any = None, **options: Unpack[CallArguments]
-) -> pd.DataFrame:
+) -> DataFrame:
     """Describe the data of one evaluation in a few numbers per recommender, for `History` to
     compare over time.
 
@@ -544,7 +545,7 @@ def data_profile(
             levels = levels.reindex(index=range(len(names)), columns=AT_SHARES)
             found |= {f"score_q{round(100 * q):02d}": levels[q].to_numpy() for q in AT_SHARES}
     values = np.column_stack(list(found.values()))
-    return pd.DataFrame(
+    return DataFrame(
         {
             "model": np.repeat(names, len(found)),
             "quantity": [*found] * len(names),

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import ColumnError, DataError, OptionError, closest, examples, kind_of
 from ..evaluation.result import read_parquet
@@ -94,8 +95,8 @@ class Gate(ShownResult):
         "not known"; of recommendations that were given, "in doubt" or "no doubt").
     """
 
-    table: pd.DataFrame
-    checks: pd.DataFrame
+    table: DataFrame
+    checks: DataFrame
 
     @property
     def verdict(self) -> Literal["pass", "fail", "undecided"]:
@@ -120,7 +121,7 @@ class Gate(ShownResult):
         return self.verdict == PASS
 
     @property
-    def _asked(self) -> pd.DataFrame:
+    def _asked(self) -> DataFrame:
         """The rows with a budget; that of a segment with too few users is not gated."""
         return self.table[self.table["budget"] != ""]
 
@@ -186,7 +187,7 @@ class Gate(ShownResult):
         return f"{GATE_TITLES[self.verdict]}: {', '.join([of, *more])}"
 
     def _shown(self) -> ReportTable:
-        cells = pd.DataFrame([row_cells(row) for row in self.table.to_dict("records")])
+        cells = DataFrame([row_cells(row) for row in self.table.to_dict("records")])
         return ReportTable(cells if cells["why"].any() else cells.drop(columns="why"))
 
     @property
@@ -313,7 +314,7 @@ class Side(NamedTuple):
     that is lost)."""
 
     role: str
-    per_user: pd.DataFrame
+    per_user: DataFrame
     spec: AnySpec
 
     @property
@@ -343,7 +344,7 @@ def read_side(role: str, given: Any, names: Collection[str] | None = None) -> Si
             per_user, role, lambda head: [name for name in head.columns if name in used]
         )
     per_user = table_of_users(per_user, role)
-    if not isinstance(per_user, pd.DataFrame):
+    if not isinstance(per_user, DataFrame):
         expected = "a result of rd.evaluate, a folder with one, or its per_user"
         raise TypeError(f"{role} is {kind_of(given)}; expected {expected}")
     spec = evaluated(per_user) if spec is None else spec
@@ -463,7 +464,7 @@ def look_at_frames(
     return (found[0], found[1]), rows
 
 
-def checks_table(facts: Mapping[str, Fact], more: Sequence[tuple[str, ...]] = ()) -> pd.DataFrame:
+def checks_table(facts: Mapping[str, Fact], more: Sequence[tuple[str, ...]] = ()) -> DataFrame:
     """Return one row per check: what it is of both sides, and whether that is the same; and `more`
     rows, which say what is in doubt."""
     rows = [
@@ -475,7 +476,7 @@ def checks_table(facts: Mapping[str, Fact], more: Sequence[tuple[str, ...]] = ()
         )
         for name, one in facts.items()
     ]
-    return pd.DataFrame([*rows, *more], columns=CHECK_COLUMNS, dtype="str")
+    return DataFrame([*rows, *more], columns=CHECK_COLUMNS, dtype="str")
 
 
 # ------------------------------------------------------------------------------------------
@@ -490,7 +491,7 @@ def runs_of_both_labels(
     keys: list[str],
     units: list[str],
     weight: str | None,
-) -> tuple[ModelRows, pd.DataFrame]:
+) -> tuple[ModelRows, DataFrame]:
     """Return the lists of both sides with both labels, and what was compared of the cheap ones."""
     roles = [side.role for side in sides]
     given = [

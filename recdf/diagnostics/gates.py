@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import EmptyPopulationError, OptionError
 from ..experiments.compare.cheap_labels import (
@@ -87,7 +88,7 @@ class _Settings(NamedTuple):
     better: Mapping[str, Any]
     definitions: Mapping[str, str]
     declared: Mapping[str, MetricBounds]
-    users: pd.DataFrame | None
+    users: DataFrame | None
     units: list[str]
     weight: str | None
     uneven: bool
@@ -115,7 +116,7 @@ def gate(
     larger_is_better: Columns | None = None,
     cheap: Sequence[Any] | None = None,
     bounds: Mapping[str, MetricBounds] | None = None,
-    users: pd.DataFrame | None = None,
+    users: DataFrame | None = None,
 ) -> Gate:
     """Decide whether a candidate loses no more than its budgets against a baseline on the same
     lists.
@@ -303,7 +304,7 @@ def gate(
         _gate_row(*place, runs, settings) for place in places_of_budgets(read, runs, as_columns(by))
     ]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
-    table = pd.DataFrame(rows)
+    table = DataFrame(rows)
     if "p_random" in table:
         share_p_random(table, [f"{row['segment']}={row['segment_value']}" for row in rows])
         doubted = (table["p_random"] < NOT_RANDOM) & (table["reason"] == "")

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from ..errors import DataError, OptionError
 from ..evaluation.spec import better_of
@@ -122,7 +123,7 @@ class History(ShownResult):
         *,
         since: str | date | None = None,
         until: str | date | None = None,
-        users: pd.DataFrame | None = None,
+        users: DataFrame | None = None,
         by: Columns | None = None,
         without: str | date | Sequence[str] | Sequence[date] | None = None,
     ) -> None:
@@ -183,7 +184,7 @@ class History(ShownResult):
         *,
         weekly: bool = True,
         confidence: float = 0.95,
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """Say when the level of a metric changed, so that one may look every night.
 
         Every night is weighed by its own standard error, and a change is found by bets on the ranks
@@ -244,8 +245,8 @@ class History(ShownResult):
         return self._changes(rows, [*self._series, "column"], weekly, confidence)
 
     def _changes(
-        self, rows: pd.DataFrame, keys: list[str], weekly: bool, confidence: float
-    ) -> pd.DataFrame:
+        self, rows: DataFrame, keys: list[str], weekly: bool, confidence: float
+    ) -> DataFrame:
         """Look for changes of level in every series, and keep those that were found since the first
         day."""
         check_value("confidence", confidence, SHARE)
@@ -260,13 +261,13 @@ class History(ShownResult):
             found += [
                 {**dict(zip(keys, key, strict=True)), **whole, **change} for change in late or [{}]
             ]
-        table = pd.DataFrame(found, columns=[*keys, "way", *CHANGE_COLUMNS])
+        table = DataFrame(found, columns=[*keys, "way", *CHANGE_COLUMNS])
         dates = ["changed", "found", "sure", "until"]
         table = table.astype(dict.fromkeys(dates, rows["date"].dtype))
         add_verdicts(table, "history", table["effect"].tolist())
         return table.drop(columns="way")
 
-    def drift(self, *, weekly: bool = True, confidence: float = 0.95) -> pd.DataFrame:
+    def drift(self, *, weekly: bool = True, confidence: float = 0.95) -> DataFrame:
         """Say when the data changed: users, items, rows, unknown ids, judged share, quantiles of
         the scores.
 
@@ -285,7 +286,7 @@ class History(ShownResult):
         """
         return self._changes(self._data, ["job", "model", "quantity"], weekly, confidence)
 
-    def gaps(self, *, max_age: float | None = None) -> pd.DataFrame:
+    def gaps(self, *, max_age: float | None = None) -> DataFrame:
         """List what is not there: models, metrics and nights that are missing, and what was left
         out.
 
@@ -335,7 +336,7 @@ class History(ShownResult):
             if not day < self.since:
                 what = path if pd.isna(day) else f"night {day:%Y-%m-%d}"
                 found.append((job, what, pd.NaT, day, "left_out"))
-        table = pd.DataFrame(found, columns=["job", "what", "last", "date", "effect"])
+        table = DataFrame(found, columns=["job", "what", "last", "date", "effect"])
         days = dict.fromkeys(["last", "date"], self.summary["date"].dtype)
         add_verdicts(table, "history", table["effect"].tolist())
         return table.astype(days)[GAP_COLUMNS]
@@ -354,13 +355,13 @@ class History(ShownResult):
         shown = self.changes()[
             [*self._series, "column", "n_runs", "level", "changed", "diff", "verdict"]
         ]
-        return ReportTable(pd.DataFrame({name: shown[name].map(brief) for name in shown}))
+        return ReportTable(DataFrame({name: shown[name].map(brief) for name in shown}))
 
 
 # -- what is missing
 
 
-def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, Any, Any]]:
+def _gone(rows: DataFrame, names: list[str]) -> Iterator[tuple[str, Any, Any]]:
     """Give the models, or metrics of a model, of recent results that the newest one lacks, with the
     last night that has them and the newest."""
     dates = np.sort(rows["date"].unique())[-RECENT_RUNS - 1 :]
@@ -379,14 +380,12 @@ def _gone(rows: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, Any, Any]
             yield ", ".join(f"{name} {label}".strip() for name, label in named), day, dates[-1]
 
 
-def _missing_nights(
-    dates: pd.Series, left_out: pd.Series, newest: pd.Timestamp
-) -> list[pd.Timestamp]:
+def _missing_nights(dates: Series, left_out: Series, newest: pd.Timestamp) -> list[pd.Timestamp]:
     """Return the days without a result of a daily job, on days of the week that mostly have one."""
     if len(dates) < 3 or (dates.diff().dt.days == 1).sum() * 2 < len(dates) - 1:
         return []
     days = pd.date_range(dates.min(), newest)
-    there = pd.Series(days.isin([*dates, *left_out]), days)
+    there = Series(days.isin([*dates, *left_out]), days)
     missing = []
     for day in days[~there]:
         near = there[days.isin([day + pd.Timedelta(weeks=w) for w in range(-4, 5) if w])]
@@ -399,7 +398,7 @@ def _missing_nights(
 
 
 def _of_series(
-    nights: pd.DataFrame, weekly: bool, alpha: float, since: pd.Timestamp
+    nights: DataFrame, weekly: bool, alpha: float, since: pd.Timestamp
 ) -> tuple[Row, list[Row]]:
     """Return what is said of a series as a whole, and what is said of each of its changes."""
     dates = nights["date"].tolist()
@@ -474,7 +473,7 @@ def _of_series(
     return whole, [*map(of_change, series.changes, begins, begins[2:])]
 
 
-def _words_of_unlike(nights: pd.DataFrame) -> str:
+def _words_of_unlike(nights: DataFrame) -> str:
     """Say which nights of a series were evaluated in another way than the newest, and how."""
     words = []
     for how, some in nights[nights["unlike"] != ""].groupby("unlike", sort=False)["date"]:

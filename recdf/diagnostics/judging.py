@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from ..errors import DataError, EmptyPopulationError, OptionError
 from ..experiments.compare.interleaving import user_coin
@@ -56,7 +57,7 @@ def label_agreement(
     item_col: str = "item_id",
     relevance_col: str = "relevance",
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Say how well cheap labels, as of a language model or a click model, agree with those of
     people on the same items.
 
@@ -181,10 +182,10 @@ def label_agreement(
         {name: NULLABLE[of.kind] for name, of in groups.dtypes.items() if of.kind in NULLABLE}
     )
     groups = groups.reindex(range(-1, len(found) - 1)).reset_index(drop=True)
-    return pd.concat([groups, pd.DataFrame(found)], axis=1)
+    return pd.concat([groups, DataFrame(found)], axis=1)
 
 
-def _labels(frame: pd.DataFrame, role: str, name: str, min_relevance: float | None) -> Floats:
+def _labels(frame: DataFrame, role: str, name: str, min_relevance: float | None) -> Floats:
     """Return grades, or whether labels reach a grade as 1 and 0."""
     values = read_values(frame, name, role)
     if min_relevance is not None:
@@ -261,7 +262,7 @@ def sample_to_judge(
     judged: Any = None,
     seed: int = 0,
     **options: Unpack[CallArguments],
-) -> pd.DataFrame:
+) -> DataFrame:
     """Choose at random which lists people should judge next, and return their items with the chance
     of being chosen.
 
@@ -364,7 +365,7 @@ def sample_to_judge(
     if isinstance(strata, str):
         strata = frame[require(frame, "pred", [*keys, strata])].drop_duplicates()
     label = (
-        pd.Series("all", index=lists.index, dtype=str)
+        Series("all", index=lists.index, dtype=str)
         if strata is None
         else _said_of(lists, strata, "strata")
     )
@@ -374,7 +375,7 @@ def sample_to_judge(
     if spread is not None:
         said = _said_of(lists, spread, "spread").to_frame()
         values = read_values(said, said.columns[0], "spread")
-        weight *= np.nan_to_num(pd.Series(values).groupby(stratum).std())
+        weight *= np.nan_to_num(Series(values).groupby(stratum).std())
     drawn = _allocate(n, size, weight)
     order = np.lexsort((user_coin(hash_users(lists, keys, "pred"), seed, 0), stratum))
     place = np.empty(n_lists, np.int64)
@@ -385,7 +386,7 @@ def sample_to_judge(
     return found.assign(stratum=names["stratum"].take(of).array, probability=(drawn / size)[of])
 
 
-def _pool(call: Call, frame: pd.DataFrame, k: int, judged: Any) -> pd.DataFrame:
+def _pool(call: Call, frame: DataFrame, k: int, judged: Any) -> DataFrame:
     """Return the items of each list in the first k of any recommender that are not judged, in the
     order of ids."""
     pair = call.options.pair
@@ -406,7 +407,7 @@ def _pool(call: Call, frame: pd.DataFrame, k: int, judged: Any) -> pd.DataFrame:
     return pool.iloc[first[first >= 0]].reset_index(drop=True)
 
 
-def _said_of(lists: pd.DataFrame, given: Any, role: str) -> pd.Series:
+def _said_of(lists: DataFrame, given: Any, role: str) -> Series:
     """Return what a frame of the list key and one more column says of every list."""
     keys = list(lists.columns)
     frame = as_frame(given, role)

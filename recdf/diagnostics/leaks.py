@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import OptionError
 from ..evaluation.value_moments import groups_of
@@ -24,7 +25,7 @@ from ..stats.numbers import Floats, Integers, Mask
 from ..tables.findings import row_names
 from .levels import true_rows, with_ranks
 
-AuditFrames = Mapping[str, pd.DataFrame]
+AuditFrames = Mapping[str, DataFrame]
 
 
 # Each finding: its severity, its name, and what it does to the metrics.
@@ -105,12 +106,12 @@ class Question(NamedTuple):
     def keys(self) -> list[str]:
         return self.call.options.list_key
 
-    def rows_by(self, frame: pd.DataFrame) -> dict[str, Mask]:
+    def rows_by(self, frame: DataFrame) -> dict[str, Mask]:
         """Return the rows of each `by` value, by its text: "" without `by`."""
         code, labels = groups_of(frame, as_columns(self.call.options.by))
         return {name: code == place for place, name in enumerate(row_names(labels))}
 
-    def mean(self, lists: pd.DataFrame, name: str) -> float:
+    def mean(self, lists: DataFrame, name: str) -> float:
         """Return the mean of a column of lists, NaN where they have no such column."""
         if name not in lists:
             return np.nan
@@ -130,7 +131,7 @@ class UserItemPairs:
     later than the cut-off. `times` are those of each frame.
     """
 
-    def __init__(self, frames: AuditFrames, lists: pd.DataFrame, asked: Question) -> None:
+    def __init__(self, frames: AuditFrames, lists: DataFrame, asked: Question) -> None:
         item = asked.call.options.item_col
         if "log" in frames:
             frames = {**frames, "log": frames["log"].dropna(subset=[item])}

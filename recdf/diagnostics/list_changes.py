@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from ..errors import OptionError
 from ..evaluation.spec import better_of
@@ -64,12 +65,12 @@ class Diff(ShownResult):
         lost then say nothing of the recommender.
     """
 
-    summary: pd.DataFrame
-    per_list: pd.DataFrame
-    items: pd.DataFrame | None
+    summary: DataFrame
+    per_list: DataFrame
+    items: DataFrame | None
     unlike: tuple[str, ...] = ()
 
-    def most(self, metric: str | None = None, n: int = 5) -> pd.DataFrame:
+    def most(self, metric: str | None = None, n: int = 5) -> DataFrame:
         """Return the lists that gained and lost most: n of each at most, the best first.
 
         Parameters
@@ -91,7 +92,7 @@ class Diff(ShownResult):
 
     def _shown(self) -> ReportTable:
         return ReportTable(
-            pd.DataFrame({name: self.summary[name].map(_cell) for name in self.summary})
+            DataFrame({name: self.summary[name].map(_cell) for name in self.summary})
         )
 
     @property
@@ -102,7 +103,7 @@ class Diff(ShownResult):
         return said if self.items is None else f"{said} Items: {_counted(self.items['status'])}."
 
 
-def _counted(words: pd.Series) -> str:
+def _counted(words: Series) -> str:
     return ", ".join(f"{count:,} {word}" for word, count in words.value_counts().items()) or "none"
 
 
@@ -187,7 +188,7 @@ def diff(
     is_pred = pred is None and item_col is not None
     results = [
         not (is_pred or (item_col or "item_id") in one.columns)
-        if isinstance(one, pd.DataFrame)
+        if isinstance(one, DataFrame)
         else isinstance(one, str | os.PathLike) or hasattr(one, "per_user")
         for one in (before, after)
     ]
@@ -233,8 +234,8 @@ def diff(
 
 
 def _merged(
-    one: pd.DataFrame, two: pd.DataFrame, keys: list[str], how: Any = "outer", **more: Any
-) -> pd.DataFrame:
+    one: DataFrame, two: DataFrame, keys: list[str], how: Any = "outer", **more: Any
+) -> DataFrame:
     """Merge two tables on ids. Those of two dtypes are compared by their codes, since
     `pandas.merge` makes floats of some, and refuses others."""
     if one[keys].dtypes.equals(two[keys].dtypes):
@@ -253,7 +254,7 @@ def _merged(
 
 def _metrics_of_both(
     sides: Sequence[Side], keys: list[str]
-) -> tuple[pd.DataFrame, list[str], list[str]]:
+) -> tuple[DataFrame, list[str], list[str]]:
     """Return one row per list with the metrics of both sides, and their differences; the names of
     the metrics; and what both were not evaluated alike with."""
     tables = [side.per_user for side in sides]
@@ -280,7 +281,7 @@ def _metrics_of_both(
     return pd.concat(parts, axis=1), metrics, unlike
 
 
-def _summary(per_list: pd.DataFrame, metrics: Sequence[str], churn: Sequence[str]) -> pd.DataFrame:
+def _summary(per_list: DataFrame, metrics: Sequence[str], churn: Sequence[str]) -> DataFrame:
     """Return one row per metric over the lists of both sides, and one per measure of churn."""
     rows = []
     for name in metrics:
@@ -293,7 +294,7 @@ def _summary(per_list: pd.DataFrame, metrics: Sequence[str], churn: Sequence[str
     for name in [name for name in churn if name in per_list]:
         values = per_list[name]
         rows.append({"metric": name, "mean_after": values.mean(), "n_lists": values.count()})
-    table = pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
+    table = DataFrame(rows, columns=SUMMARY_COLUMNS)
     return table.astype(dict.fromkeys(SUMMARY_COLUMNS[4:], "Int64"))
 
 
@@ -303,7 +304,7 @@ def _items_of_both(
     options: dict[str, Any],
     rank_col: str | None,
     score_col: str | None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return one row per list and item of the first k of either side."""
     frames = [as_frame(one, role, **options) for role, one in pred.items()]
     key = [*as_columns(options["user_col"]), options["item_col"]]
@@ -323,10 +324,10 @@ def _items_of_both(
     words = np.select(
         [old.isna(), new.isna(), (old == new).fillna(False)], ["entered", "left", "stayed"], "moved"
     )
-    return rows.assign(status=pd.Series(words, dtype="str"), moved=old - new)
+    return rows.assign(status=Series(words, dtype="str"), moved=old - new)
 
 
-def _churn(items: pd.DataFrame, k: int, p: float, keys: list[str]) -> pd.DataFrame:
+def _churn(items: DataFrame, k: int, p: float, keys: list[str]) -> DataFrame:
     """Return one row per list: how many items stayed, overlap and rbo; these are null for lists of
     one side alone.
 
@@ -352,5 +353,5 @@ def _churn(items: pd.DataFrame, k: int, p: float, keys: list[str]) -> pd.DataFra
     lists[f"overlap@{k}"] = (lists["n_common"] / sizes.max(axis=1)).where(there)
     lists[f"rbo@{k}"] = lists.pop("rbo").where(there)
     words = np.select([there, sizes["n_before"] == 0], ["both", "entered"], "left")
-    lists.insert(len(keys), "status", pd.Series(words, dtype="str"))
+    lists.insert(len(keys), "status", Series(words, dtype="str"))
     return lists

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import DataError, DuplicateError, OptionError, kind_of
 from ..evaluation.result import read_parquet
@@ -50,7 +51,7 @@ OF_MEANING = (
 KINDS_OF_COMPARISON = {"baseline": "model", "treatment": "treatment"}
 
 
-def past_runs(folder: Any) -> pd.DataFrame:
+def past_runs(folder: Any) -> DataFrame:
     """List every run of the command `recdf` whose record is below a folder, the oldest first, and
     what it decided.
 
@@ -99,7 +100,7 @@ def past_runs(folder: Any) -> pd.DataFrame:
                 "decided": _decided_by(command, path.parent),
             }
         )
-    return pd.DataFrame(rows, columns=RUN_COLUMNS).sort_values(
+    return DataFrame(rows, columns=RUN_COLUMNS).sort_values(
         "started", kind="stable", ignore_index=True
     )
 
@@ -127,7 +128,7 @@ def _decided_by(command: str, folder: Path) -> str:
     )
 
 
-def past_tests(folder: Any) -> pd.DataFrame:
+def past_tests(folder: Any) -> DataFrame:
     """Put what was found offline beside what was found online, one row per experiment, for
     `proxy_metrics`.
 
@@ -169,7 +170,7 @@ def past_tests(folder: Any) -> pd.DataFrame:
     controls: dict[str, str] = {}
     for place in sorted(path for path in root.iterdir() if path.is_dir()):
         name = place.name
-        tables: dict[str, tuple[Path, pd.DataFrame]] = {}
+        tables: dict[str, tuple[Path, DataFrame]] = {}
         for path in files_below(place, COMPARED):
             table = read_table(path)
             for column in table.columns.intersection([*KINDS_OF_COMPARISON]):
@@ -204,10 +205,10 @@ def past_tests(folder: Any) -> pd.DataFrame:
             row["decision"] = read_table(beside / DECIDED)["decision"].iloc[0]
         rows.append(row)
     first = ["experiment", "baseline", "model", "control", "treatment", "decision"]
-    return pd.DataFrame(rows, columns=None if rows else first)
+    return DataFrame(rows, columns=None if rows else first)
 
 
-def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> Row:
+def _test(name: str, models: DataFrame, variants: DataFrame) -> Row:
     """One experiment: its treatment, the model that this was, and the differences of both
     tables."""
     arms = variants[["control", "treatment"]].drop_duplicates()
@@ -283,7 +284,7 @@ DATE = re.compile(
 QUARANTINED = "quarantined"  # a file of this name in its folder leaves a result out
 
 
-def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+def dated_results(root: Path, without: Any) -> tuple[DataFrame, DataFrame]:
     """Return `date`, `job` and `path` of all results below a folder, and of those that are left
     out, with `why`."""
     started = past_runs(root).groupby("folder")["started"].min()
@@ -308,7 +309,7 @@ def dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame]
             )
         job = re.sub(r"//+", "/", DATE.sub("", path)).strip("/.-_ ")
         rows.append({"date": day, "job": job, "path": path, "why": why})
-    table = pd.DataFrame(rows, columns=["date", "job", "path", "why"])
+    table = DataFrame(rows, columns=["date", "job", "path", "why"])
     table = table.sort_values(["job", "date"], kind="stable", ignore_index=True)
     if unknown := [f"{day:%Y-%m-%d}" for day in bad if day not in set(table["date"])]:
         raise OptionError(f"⟦without={unknown}⟧: there is no result of that day")
@@ -339,11 +340,11 @@ def read_day(argument: str, given: Any) -> Any:
 
 def summary_of_result(
     folder: Path,
-    summary: pd.DataFrame,
+    summary: DataFrame,
     spec: AnySpec,
     segments: list[str],
-    users: pd.DataFrame | None,
-) -> pd.DataFrame:
+    users: DataFrame | None,
+) -> DataFrame:
     """Return the summary of a result, also by segment, with the column and the definition of each
     metric."""
     if users is not None:
@@ -368,11 +369,11 @@ def summary_of_result(
     )
 
 
-def quantities(folder: Path, summary: pd.DataFrame, spec: AnySpec) -> pd.DataFrame:
+def quantities(folder: Path, summary: DataFrame, spec: AnySpec) -> DataFrame:
     """Return what is known of the data of a result: users, counts of rows, and the profile beside
     it."""
     found = {"users": (summary["n"] + summary["n_undefined"]).max(), **spec["counts"]}
-    table = pd.DataFrame(
+    table = DataFrame(
         {"model": "", "quantity": list(found), "value": [*map(float, found.values())]}
     )
     if is_there(folder / PROFILE):
@@ -382,7 +383,7 @@ def quantities(folder: Path, summary: pd.DataFrame, spec: AnySpec) -> pd.DataFra
     return table
 
 
-def stacked(dated: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def stacked(dated: DataFrame, tables: Mapping[str, DataFrame]) -> DataFrame:
     """Put the tables of all results, by path, below each other, behind date and job."""
     rows = [table.assign(path=path) for path, table in tables.items()]
     return dated.merge(pd.concat(rows, ignore_index=True), on="path")

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..diagnostics.gate_records import CHECK_COLUMNS, GATE_COLUMNS, Gate
 from ..diagnostics.history import History
@@ -64,13 +65,13 @@ NUMBER_COLUMNS = (
 )
 
 
-def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFrame:
+def need(frame: Any, role: str, names: Iterable[str], source: str) -> DataFrame:
     """Return the frame if it has these columns, and numbers where recdf writes numbers.
 
     The error names the first column that is missing, or holds no numbers, and where the table
     should come from.
     """
-    frame_of(role, need_a(pd.DataFrame, frame, role, source))
+    frame_of(role, need_a(DataFrame, frame, role, source))
     if missing := [name for name in names if name not in [*frame.columns]]:
         raise ColumnError(
             f"{role} has no column {missing[0]!r}; it has {', '.join(map(repr, frame.columns))}; "
@@ -104,12 +105,12 @@ def need_history(history: Any) -> History:
     return need_a(History, history, "history", "rd.diagnostics.History(folder)")
 
 
-def picked(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+def picked(frame: DataFrame, names: Iterable[str]) -> DataFrame:
     """Return some columns as a frame of its own, without what pandas keeps beside them."""
-    return pd.DataFrame({name: frame[name].array for name in names})
+    return DataFrame({name: frame[name].array for name in names})
 
 
-def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
+def labels(frame: DataFrame, by: Sequence[str]) -> list[str]:
     """Return the text of the `by` values of every row, several columns joined by a dot."""
     if not by:
         return [ONLY] * len(frame)
@@ -179,18 +180,18 @@ def with_units(result: Evaluation, unit_col: Columns | None = None) -> Evaluatio
 
 
 def means_of_lists(
-    rows: pd.DataFrame,
+    rows: DataFrame,
     by: list[str],
     names: list[str],
     spec: Mapping[str, Any],
     units: Sequence[str] = (),
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return the mean and the interval of some metrics in each group of the lists of a result."""
     weights = rows[spec["weight"]].to_numpy(float) if "weight" in spec else None
     return means(rows, by, names, spec, spec.get("confidence", CONFIDENCE), units, weights)
 
 
-def restated(result: Result, own: pd.DataFrame) -> pd.DataFrame:
+def restated(result: Result, own: DataFrame) -> DataFrame:
     """Return the summary with the errors and intervals of `own` in the rows of metrics over all
     lists."""
     summary = result.summary.copy(deep=False)
@@ -205,7 +206,7 @@ def restated(result: Result, own: pd.DataFrame) -> pd.DataFrame:
     return summary
 
 
-def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
+def summary_of(result: Any, apart: str | None = None) -> DataFrame:
     """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`,
     interval, counts.
 
@@ -242,7 +243,7 @@ def direction_word(result: Any, column: str) -> str:
     return better_of(own.get("name", column)) or better_of(own.get("definition", column)) or ""
 
 
-def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
+def column_names(summary: DataFrame, result: Any = None) -> list[str]:
     """Return the name of the per-user column of every row: `ndcg@10`, `mae` where k is ignored, or
     an own name."""
     spec = result.spec["metrics"] if isinstance(result, Evaluation) else {}
@@ -328,7 +329,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     for name in {"unit_col", "repeated_units", "bounds"} & people.spec.keys():
         spec[name] = people.spec[name]
     found = Evaluation(rows, summary, spec)
-    at = pd.DataFrame({"model": labels(summary, by), "column": column_names(summary, found)})
+    at = DataFrame({"model": labels(summary, by), "column": column_names(summary, found)})
     at = at[at["column"].isin(names) & summary[item_by].isna().all(axis=1)]
     places = model_rows(found)
     means = [("", column, places[model]) for model, column in at.itertuples(index=False)]
@@ -344,7 +345,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     return found
 
 
-def powered_means(result: Evaluation, means: Sequence[tuple[Any, str, np.ndarray]]) -> pd.DataFrame:
+def powered_means(result: Evaluation, means: Sequence[tuple[Any, str, np.ndarray]]) -> DataFrame:
     """Return the numbers of each mean, which is a sample of lists, a column and the rows of some of
     them; in doubt it has no interval."""
     spec = result.spec
@@ -367,7 +368,7 @@ def powered_means(result: Evaluation, means: Sequence[tuple[Any, str, np.ndarray
         n_undefined = int(np.isnan(f).sum())
         row |= {"value": row["mean"], "n": len(f) - n_undefined, "n_undefined": n_undefined}
         found.append(row)
-    table = pd.DataFrame(found)
+    table = DataFrame(found)
     share_samples(table, [sample for sample, *_ in means])
     table.loc[table["remarks"] != "", ["se", "ci_low", "ci_high"]] = np.nan
     return table
@@ -420,7 +421,7 @@ def list_places(
 
 def numbered_lists(
     result: Evaluation, columns: list[str], within: Mapping[Any, np.ndarray]
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return some columns of every list, with the numbers of its model, its unit and itself; with
     `within`, the rows of every group, one group after another."""
     rows = model_rows(result)
@@ -446,7 +447,7 @@ def compare(
     columns: Sequence[str],
     within: Mapping[Any, np.ndarray] = {},
     **options: Any,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare models on their common lists, all pairs or each with a baseline, over all lists or
     within groups; options are those of `compare_models`.
 
@@ -475,7 +476,7 @@ def compare_numbered(
     *,
     baseline: str | None,
     **options: Any,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare the models of some rows, in which numbers stand for the models and the groups."""
     better = {name: direction_word(result, name) for name in columns}
     table = compare_models(

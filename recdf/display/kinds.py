@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..diagnostics.gate_records import Gate, row_cells, row_sentence
 from ..diagnostics.history import GAP_COLUMNS
@@ -108,15 +109,15 @@ class Kind(NamedTuple):
     title: str
     sentence: Callable[[TableRow], str] | None = None
     row: Callable[[TableRow], ShownRow] | None = None
-    table: Callable[[pd.DataFrame], RowCells] | None = None
+    table: Callable[[DataFrame], RowCells] | None = None
     read: Callable[[TableRow], Row] | None = None
     axis: str = ""
     caption: str = ""
     todo: Mapping[str, str] = {}
-    ask: Callable[[pd.DataFrame], str] | None = None
+    ask: Callable[[DataFrame], str] | None = None
     against: tuple[str, str, str] = ("", "", "")
     line: str = BESIDE
-    overall: Callable[[pd.DataFrame], tuple[Badge, str]] | None = None
+    overall: Callable[[DataFrame], tuple[Badge, str]] | None = None
     part: str = ""
 
     @property
@@ -131,7 +132,7 @@ class Kind(NamedTuple):
         numbers = f"{'by the numbers as they stand: ' * is_withheld(row)}{found['numbers']}"
         return f"{found['label']}: {', '.join(filter(None, (found['verdict'], numbers)))}."
 
-    def cells(self, table: pd.DataFrame) -> RowCells:
+    def cells(self, table: DataFrame) -> RowCells:
         """Return the cells of every row of a table."""
         if self.table:
             return self.table(table)
@@ -149,7 +150,7 @@ class Kind(NamedTuple):
             "verdict": badge(mark, verdict, row.get("note", "")) if verdict else text(""),
         }
 
-    def asks(self, table: pd.DataFrame, mark: Badge) -> str:
+    def asks(self, table: DataFrame, mark: Badge) -> str:
         """Return what a table with this badge asks for."""
         if self.ask:
             return self.ask(table)
@@ -164,7 +165,7 @@ class Kind(NamedTuple):
         return {"words": words, "sign": sign_of(row)} | found
 
 
-def harm_first(table: pd.DataFrame) -> pd.DataFrame:
+def harm_first(table: DataFrame) -> DataFrame:
     """Return the rows of a table with what is worse before all others."""
     others = [not says_worse(row) for row in table.to_dict("records")]
     return table.iloc[np.argsort(others, kind="stable")].reset_index(drop=True)
@@ -177,12 +178,12 @@ LEADERBOARD_KEYS = ["segment", "group", "model", "metric"]
 SEED_SD = "seed_sd"  # the column of the spread over seeds
 
 
-def n_differs(frame: pd.DataFrame) -> pd.Series:
+def n_differs(frame: DataFrame) -> pd.Series:
     """Tell for each row whether the models have a mean over different numbers of lists."""
     return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
 
 
-def _board_cells(given: pd.DataFrame) -> RowCells:
+def _board_cells(given: DataFrame) -> RowCells:
     """Return one row per model and segment, one column per metric."""
     frame = given.assign(apart=n_differs(given))
     better = zip(frame["metric"], frame["better"], strict=True)
@@ -243,7 +244,7 @@ def _estimate_cell(ends: Sequence[float], sign: str = "") -> Shown:
     return value(point, form, small=interval(low, high, form))
 
 
-def _comparison_cells(given: pd.DataFrame) -> RowCells:
+def _comparison_cells(given: DataFrame) -> RowCells:
     """Return the cells of effects; every metric has a scale and digits of its own."""
     new, old = sides_of(given)
     one_base = given[old].map(str).nunique() == 1  # the caption names it
@@ -284,7 +285,7 @@ def _short(name: Any, length: int = CELL_NAME_LENGTH) -> Shown:
     return text(shorten(visible(name), length))
 
 
-def _pairs_action(table: pd.DataFrame) -> str:
+def _pairs_action(table: DataFrame) -> str:
     """Say what to do after a comparison of models that has no result beside it."""
     row = table.iloc[0].to_dict()
     if len(table) > 1:
@@ -300,7 +301,7 @@ def _pairs_action(table: pd.DataFrame) -> str:
 # -- tables around an experiment
 
 
-def _plan_action(table: pd.DataFrame) -> str:
+def _plan_action(table: DataFrame) -> str:
     """Say how many users or lists a plan asks for, or which guardrail they would not show safe."""
     unit = "list" if "n_lists" in table else "user"
     n = table["n"] if unit == "list" else table["n_control"] + table["n_treatment"]
@@ -314,7 +315,7 @@ def _plan_action(table: pd.DataFrame) -> str:
 # -- off-policy
 
 
-def _estimate_cells(given: pd.DataFrame) -> RowCells:
+def _estimate_cells(given: DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
     lifts = given.reindex(columns=[*LIFT]).astype("float64")
     found = []
@@ -360,12 +361,12 @@ def _gate_cells(row: TableRow) -> ShownRow:
     }
 
 
-def _of_gate(table: pd.DataFrame) -> tuple[Badge, str]:
-    gate = Gate(table, pd.DataFrame())
+def _of_gate(table: DataFrame) -> tuple[Badge, str]:
+    gate = Gate(table, DataFrame())
     return Badge(GATE_LOOKS[gate.verdict], gate.verdict), f"{gate.headline}."
 
 
-def _of_findings(table: pd.DataFrame) -> tuple[Badge, str]:
+def _of_findings(table: DataFrame) -> tuple[Badge, str]:
     """Count errors and warnings, and name the first ones."""
     serious = table[table["severity"].isin(["error", "warning"])].to_dict("records")
     n = Counter(row["severity"] for row in serious)
@@ -375,7 +376,7 @@ def _of_findings(table: pd.DataFrame) -> tuple[Badge, str]:
     return mark, f"{counted}{f' ({named})' if named else ''}."
 
 
-def _of_estimates(table: pd.DataFrame) -> tuple[Badge, str]:
+def _of_estimates(table: DataFrame) -> tuple[Badge, str]:
     """Say how many estimates carry a flag, and how many should not be used."""
     rows = table.to_dict("records")
     flagged = sum(bool(row["flags"]) for row in rows)

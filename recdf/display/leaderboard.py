@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ..evaluation.result import Evaluation, Result
 from ..evaluation.shown import NO_INTERVAL
@@ -77,9 +77,9 @@ class Leaderboard:
         was made.
     """
 
-    frame: pd.DataFrame
+    frame: DataFrame
     notes: tuple[str, ...]
-    comparisons: pd.DataFrame = field(default_factory=pd.DataFrame)
+    comparisons: DataFrame = field(default_factory=DataFrame)
 
     def to_markdown(self) -> str:
         """Return a Markdown table with its notes below."""
@@ -144,7 +144,7 @@ def leaderboard(
     k: Positive | None = None,
     metrics: Columns | None = None,
     correction: Correction | None = "holm",
-    segments: pd.DataFrame | None = None,
+    segments: DataFrame | None = None,
     unit_col: Columns | None = None,
     cheap: Evaluation | None = None,
     fold: Columns | None = None,
@@ -238,7 +238,7 @@ def leaderboard(
     models = list(dict.fromkeys(table["model"]))
     base = None if baseline is None else chosen("baseline", baseline, models)
     tested = [name for name in columns if name in result.per_user and direction_word(result, name)]
-    tests = pd.DataFrame()
+    tests = DataFrame()
     if correction and tested and len(models) > 1:
         tests = rows.tests(tested, baseline=base, correction=correction)
         tests.attrs = {"recdf_comparison": {"correction": correction}}
@@ -246,7 +246,7 @@ def leaderboard(
 
 
 def board_of(
-    result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame
+    result: Evaluation, frame: DataFrame, baseline: str | None, tests: DataFrame
 ) -> Leaderboard:
     """Return the leaderboard of some values, with the marks of comparisons and the notes that
     follow from both."""
@@ -263,7 +263,7 @@ def board_of(
     return Leaderboard(frame, said, tests)
 
 
-def marks(frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> list[str]:
+def marks(frame: DataFrame, baseline: str | None, tests: DataFrame) -> list[str]:
     """Return the mark of every row: letters of the models that it is better than, or + and −
     against the baseline."""
     found: dict[tuple[Any, ...], str] = {}
@@ -283,7 +283,7 @@ def marks(frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> lis
     return [found.get(tuple(row), "") for row in frame[LEADERBOARD_KEYS].itertuples(index=False)]
 
 
-def cautions(result: Evaluation, tests: pd.DataFrame) -> Iterator[str]:
+def cautions(result: Evaluation, tests: DataFrame) -> Iterator[str]:
     """Yield sentences that say what the intervals rest on, and where the tests are not to be
     trusted."""
     if "repeated_units" in result.spec:
@@ -311,7 +311,7 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> Iterator[str]:
 
 
 def notes(
-    result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame
+    result: Evaluation, frame: DataFrame, baseline: str | None, tests: DataFrame
 ) -> list[str]:
     """Return sentences that say what the table shows, each only where the table has what it speaks
     of."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation
@@ -66,7 +67,7 @@ Group = tuple[str, str]  # a column of segments, and one of its values
 ALL_LISTS: Group = (EVERYONE, "")
 
 
-def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[Group, np.ndarray]:
+def segment_groups(result: Evaluation, segments: DataFrame) -> dict[Group, np.ndarray]:
     """Return the rows of `per_user` of every group; lists whose user has no segment are in none."""
     known, keys, names = coded_segments(segments, result.spec["user_col"])
     # The ids of a list are looked up once, not once for every model.
@@ -81,8 +82,8 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[Group, np
 
 
 def coded_segments(
-    segments: pd.DataFrame, user_col: list[str]
-) -> tuple[pd.DataFrame, list[str], dict[Any, list[str]]]:
+    segments: DataFrame, user_col: list[str]
+) -> tuple[DataFrame, list[str], dict[Any, list[str]]]:
     """Return the segments of each user as numbers, −1 for none, the columns of the key, and the
     names of the groups of each column, in the order of the frame."""
     keys, names = segment_columns(segments, user_col)
@@ -90,17 +91,17 @@ def coded_segments(
     labels_of = {}
     for name in names:
         known[name], values = pd.factorize(known[name])
-        labels_of[name] = labels(pd.DataFrame({name: values}), [name])
+        labels_of[name] = labels(DataFrame({name: values}), [name])
     return known, keys, labels_of
 
 
 def named_cells(
     result: Evaluation,
-    found: pd.DataFrame,
+    found: DataFrame,
     models: list[str],
     groups: list[Group],
     columns: list[str],
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return means of the numbers of models and of groups of segments with the names of both, group
     after group."""
     found = found.sort_values([GROUP, MODEL], kind="stable", ignore_index=True)
@@ -123,7 +124,7 @@ class RowsInMemory(NamedTuple):
     result: Evaluation
     groups: Mapping[Group, np.ndarray] = {}
 
-    def group_means(self, columns: list[str]) -> list[pd.DataFrame]:
+    def group_means(self, columns: list[str]) -> list[DataFrame]:
         """Return the means of every model within every group, in the columns of the leaderboard."""
         if not self.groups:
             return []
@@ -149,16 +150,16 @@ class RowsInMemory(NamedTuple):
         counts = {name: np.bincount(places[per_user[name].notna()]) for name in partly}
         return [name for name, n in counts.items() if (n[n > 0] < len(rows)).any()]
 
-    def tests(self, columns: list[str], **options: Any) -> pd.DataFrame:
+    def tests(self, columns: list[str], **options: Any) -> DataFrame:
         """Compare models over all lists and within every group; all tests are one family."""
         if self.groups:
             options["within"] = {ALL_LISTS: np.arange(len(self.result.per_user)), **self.groups}
         return in_groups(compare(self.result, columns, **options))
 
 
-def in_groups(table: pd.DataFrame) -> pd.DataFrame:
+def in_groups(table: DataFrame) -> DataFrame:
     """Return comparisons with the column of segments and the group before them."""
-    table = pd.DataFrame(table)
+    table = DataFrame(table)
     keys = table.pop("group") if "group" in table else [ALL_LISTS] * len(table)
     for place, name in enumerate(("segment", "group")):
         table.insert(place, name, [key[place] for key in keys])
@@ -166,12 +167,12 @@ def in_groups(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def numbered_rows(
-    rows: pd.DataFrame,
-    by_values: pd.DataFrame,
-    segments: pd.DataFrame | None,
+    rows: DataFrame,
+    by_values: DataFrame,
+    segments: DataFrame | None,
     keys: list[str],
     first: Mapping[Any, int],
-) -> pd.DataFrame:
+) -> DataFrame:
     """Number the model of every row, and repeat the rows for each of their groups; `first` holds
     the number of the first group of each column of segments."""
     model: Any = 0
@@ -189,7 +190,7 @@ def numbered_rows(
 
 
 def means_of_bucket(
-    rows: pd.DataFrame,
+    rows: DataFrame,
     *,
     columns: list[str],
     keys: list[str],
@@ -226,7 +227,7 @@ class RowsInBuckets:
     def __init__(
         self,
         given: Any,
-        segments: pd.DataFrame | None,
+        segments: DataFrame | None,
         unit_col: Columns | None,
         bounds: Any,
     ) -> None:
@@ -248,7 +249,7 @@ class RowsInBuckets:
         reads = [*spec["by"], *keys, *key, *self.units]
         self.rows = ChangedRows(given, label, reads, dict.fromkeys((MODEL, GROUP), "int64"))
         self.per_list = [name for name in spec["metrics"] if name in given.empty_rows]
-        self.rows.by_values = pd.DataFrame({MODEL: range(len(self.models))})
+        self.rows.by_values = DataFrame({MODEL: range(len(self.models))})
         self.rows.spec = spec_of_numbered(spec, self.models)
         summary = given.summary
         if self.units != key and self.per_list:
@@ -285,7 +286,7 @@ class RowsInBuckets:
         found, *of_units = self._of_all[0]
         return with_unit_errors(found, of_units)[0] if of_units else found
 
-    def group_means(self, columns: list[str]) -> list[pd.DataFrame]:
+    def group_means(self, columns: list[str]) -> list[DataFrame]:
         """Return the means of every model within the groups of all columns of segments."""
         if not self.groups[1:]:
             return []
@@ -294,7 +295,7 @@ class RowsInBuckets:
         cells = np.flatnonzero(moments.rows)
         cells = cells[cells >= len(self.models)]
         groups, models = np.divmod(cells, len(self.models))
-        numbers = pd.DataFrame({MODEL: models, GROUP: groups})
+        numbers = DataFrame({MODEL: models, GROUP: groups})
         found = mean_table(numbers, self.per_list, moments.take(cells), {}, confidence)
         table = named_cells(self.result, found, self.models, self.groups, self.per_list)
         return [table[table["column"].isin(columns)]]
@@ -304,7 +305,7 @@ class RowsInBuckets:
         apart = dict(zip(self.per_list, self._of_all[1], strict=False))
         return [name for name in columns if apart.get(name)]
 
-    def tests(self, columns: list[str], **options: Any) -> pd.DataFrame:
+    def tests(self, columns: list[str], **options: Any) -> DataFrame:
         """Compare models over all lists and within every group; all tests are one family."""
         table = compare_numbered(
             self.rows,
@@ -325,8 +326,8 @@ class RowsInBuckets:
 
 
 def values_frame(
-    rows: RowsInMemory | RowsInBuckets, table: pd.DataFrame, columns: list[str]
-) -> pd.DataFrame:
+    rows: RowsInMemory | RowsInBuckets, table: DataFrame, columns: list[str]
+) -> DataFrame:
     """Return the values of all lists and of every group: models stand in the order of the first
     metric, the best first, and each group has places of its own."""
     blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
@@ -349,7 +350,7 @@ def values_frame(
     return frame.take(np.lexsort(order)).reset_index(drop=True)
 
 
-def columns_of(table: pd.DataFrame, metrics: Columns | None, k: int | None) -> list[str]:
+def columns_of(table: DataFrame, metrics: Columns | None, k: int | None) -> list[str]:
     """Return the columns, such as ndcg@10, in the order that was asked for."""
     kept = table if k is None else table[table["k"].isna() | (table["k"] == k)]
     known = list(dict.fromkeys(kept["column"]))
@@ -415,8 +416,8 @@ def read_result(given: Any, fold: Columns | None, seed_col: str | None, bounds: 
 
 
 def _averaged_lists(
-    per_user: pd.DataFrame, keys: list[str], metrics: list[str], weight: str | None
-) -> pd.DataFrame:
+    per_user: DataFrame, keys: list[str], metrics: list[str], weight: str | None
+) -> DataFrame:
     """Return one row for each key: counts are added, and undefined values left out of a mean."""
     how = {weight: "first"} if weight else {}
     how |= {name: "sum" for name in ("n_true", "n_pred") if name in per_user.columns}
@@ -438,7 +439,7 @@ def _spread(
     return {"column": seed_col, "n": grouped.size().to_dict(), "sd": sd}
 
 
-def seed_sentences(result: Evaluation, tests: pd.DataFrame) -> list[str]:
+def seed_sentences(result: Evaluation, tests: DataFrame) -> list[str]:
     """Say what the spread over seeds is, and which differences are smaller."""
     seeds = result.spec.get(SEEDS)
     if not seeds:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ..errors import DataError, OptionError
 from ..inputs.constraints import (
@@ -111,8 +111,8 @@ class Settings:
         return 1 - self.confidence
 
     def compared(
-        self, table: pd.DataFrame, columns: list[str], kind: str, by: Sequence[str] = ()
-    ) -> pd.DataFrame:
+        self, table: DataFrame, columns: list[str], kind: str, by: Sequence[str] = ()
+    ) -> DataFrame:
         """Return the columns of a comparison, which shows itself and says how it was made."""
         result = table.assign(confidence=self.confidence)[[*by, *columns]]
         result.attrs["recdf_comparison"] = OneRecord(
@@ -190,7 +190,7 @@ class MetricRows:
 
 
 def covariate_specs(
-    covariates: Any, specs: Mapping[str, MetricColumns], data: pd.DataFrame, role: str = "data"
+    covariates: Any, specs: Mapping[str, MetricColumns], data: DataFrame, role: str = "data"
 ) -> dict[str, list[MetricColumns]]:
     """Columns of the covariates of every metric: one column, a list of columns, or for a ratio a
     tuple of two."""
@@ -231,7 +231,7 @@ def refuse_huge(metric: MetricRows) -> None:
 
 
 def read_metrics(
-    data: pd.DataFrame,
+    data: DataFrame,
     specs: Mapping[str, MetricColumns],
     covariates: CovariateColumns,
     nan: RaiseOrDrop,

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pandas import DataFrame
 
 from ..errors import DataError, MissingExtraError, OptionError, RecdfError, kind_of
 from ..inputs.data_files import (
@@ -49,7 +49,7 @@ def read_files(
     by: Names,
     columns: Names = (),
     names: ByName | None = None,
-) -> dict[str, pd.DataFrame]:
+) -> dict[str, DataFrame]:
     """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of
     single files.
 
@@ -69,7 +69,7 @@ def _file_sets(paths: ByName, names: ByName) -> dict[str, FileSet]:
     }
 
 
-def read_beside(path: Any, parquet: Any, keys: Names, by: Names) -> pd.DataFrame:
+def read_beside(path: Any, parquet: Any, keys: Names, by: Names) -> DataFrame:
     """Read one frame, its ids alike those of a parquet file, of which only the types are read, or
     of a schema."""
     from pyarrow import parquet as pq  # costs import time that other commands need not pay
@@ -116,7 +116,7 @@ def as_parquet(
 
 def _as_frames(
     tables: ByName, sets: Mapping[str, FileSet], keys: Names, by: Names
-) -> dict[str, pd.DataFrame]:
+) -> dict[str, DataFrame]:
     """Give the columns of the tables that are text their types, and make frames of all, with the
     dtypes that pandas wrote. Integers beside nulls stay integers."""
     texts = {name: [tables[name]] for name, files in sets.items() if files.is_text}
@@ -459,7 +459,7 @@ def read(
     item_col: str | None = None,
     by: Columns | None = None,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Read a file that another tool wrote to a long frame, which goes into `rd.evaluate` as `true`
     or `pred`.
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas import Series
+from pandas import DataFrame, Series
 
 from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.door import takes_options
@@ -149,13 +149,13 @@ def _one_word(values: Any, where: str) -> Any:
     return text
 
 
-def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[Any], tag: str) -> list[Any]:
+def _run(frame: DataFrame, order: Order, own: Options, ids: list[Any], tag: str) -> list[Any]:
     """Return the fields of a run, lists in the order of the frame and the best item first."""
     name = order["column"]
     by = order["by"]
     number = np.arange(len(frame)) if name is None else read_numbers(frame[name], f"pred[{name!r}]")
     users = frame[own.user_col]
-    rows = pd.DataFrame(
+    rows = DataFrame(
         {"list": pd.factorize(users)[0], "number": number, "item": frame[own.item_col].array}
     )
     rows = rows.sort_values(
@@ -214,7 +214,7 @@ TREC_DEPTH = 1000  # a run of TREC is not longer
 
 
 def write_trec_values(
-    per_user: pd.DataFrame, summary: pd.DataFrame, spec: Mapping[str, Any], path: Any
+    per_user: DataFrame, summary: DataFrame, spec: Mapping[str, Any], path: Any
 ) -> None:
     """Write the values of lists and their means as trec_eval -q prints them."""
     if spec["by"] or len(spec["user_col"]) > 1:

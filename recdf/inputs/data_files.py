@@ -27,9 +27,9 @@ from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pandas import DataFrame, Series
 from pyarrow import dataset
 from pyarrow.fs import LocalFileSystem
 
@@ -183,7 +183,7 @@ def without_bare_index(table: pa.Table) -> pa.Table:
 
 
 # Takes one row of all columns, and returns the names of the columns to read.
-NeededColumns = Callable[[pd.DataFrame], list[str]]
+NeededColumns = Callable[[DataFrame], list[str]]
 
 
 def by_places(data: Any) -> tuple[Any, dict[str, str]]:
@@ -210,7 +210,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     stream interface, which is read batch by batch.
     """
     data = unwrapped(data)
-    if isinstance(data, pd.DataFrame):
+    if isinstance(data, DataFrame):
         return data
     if (engine := engine_of(data)) is not None and hasattr(data, "columns"):
         if engine == "dask":
@@ -230,7 +230,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     if (rows := lazy_rows(data)) is not None and (few := _first_of_lazy(data)) is not None:
         return frame_of_table(pa.concat_tables(rows.batches(needed(few), role)))
     data = data.to_reader() if hasattr(data, "to_reader") else data
-    if not hasattr(data, "__arrow_c_stream__") or isinstance(data, pd.Series):
+    if not hasattr(data, "__arrow_c_stream__") or isinstance(data, Series):
         raise TypeError(
             f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user, a path of "
             "parquet files, or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
@@ -246,7 +246,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns) -> Any:
     )
 
 
-def _frame_of_files(files: list[str], role: str, needed: NeededColumns) -> pd.DataFrame:
+def _frame_of_files(files: list[str], role: str, needed: NeededColumns) -> DataFrame:
     """The needed columns of parquet files and of their folders, each in one type over all files."""
     stored = []
     for file in files:
@@ -284,7 +284,7 @@ def _frame_of_files(files: list[str], role: str, needed: NeededColumns) -> pd.Da
         raise DataError(f"{role}: the files cannot be read as one table: {error}") from error
 
 
-def _head(rows: dataset.Dataset) -> pd.DataFrame:
+def _head(rows: dataset.Dataset) -> DataFrame:
     """The first row. Without the options, whole row groups of all columns would be read for it."""
     head = rows.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)
     return frame_of_table(head)
@@ -299,19 +299,19 @@ def _without_categories(schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _first_of_lazy(data: Any) -> pd.DataFrame | None:
+def _first_of_lazy(data: Any) -> DataFrame | None:
     """The first row of what can be read more than once; None of a reader."""
     few = lazy_rows(data.limit(1)) if hasattr(data, "limit") else None
     return None if few is None else frame_of_table(few.table(few.schema.names, "data"))
 
 
-def frame_of_table(table: pa.Table) -> pd.DataFrame:
+def frame_of_table(table: pa.Table) -> DataFrame:
     """The table with no column as an index, and with what pandas wrote of its attributes. Integers
     beside a null stay exact."""
     table = without_bare_index(table)
     written = json.dumps(pandas_metadata(table.schema.metadata))
     table = plain_table(table).replace_schema_metadata({"pandas": written})
-    frame: pd.DataFrame = table.to_pandas(split_blocks=True)
+    frame: DataFrame = table.to_pandas(split_blocks=True)
     for place, column in enumerate(table.columns):
         if pa.types.is_integer(column.type) and frame.dtypes.iloc[place] == "float64":
             frame.isetitem(place, exact_nulls(column).array)
@@ -333,20 +333,20 @@ class UserParts:
     """
 
     n: int
-    head: pd.DataFrame
+    head: DataFrame
     sample: pa.RecordBatch
     run: Callable[[OfBatches, list[str]], list[Any]]
     distinct: Callable[[str], bool]
     spans: Callable[[list[str]], tuple[np.ndarray, np.ndarray] | None] = lambda _: None
-    some: pd.DataFrame | None = None
+    some: DataFrame | None = None
 
-    def frame_of(self, columns: Mapping[str, list[Any]]) -> pd.DataFrame:
+    def frame_of(self, columns: Mapping[str, list[Any]]) -> DataFrame:
         """Values of some columns as a frame, with the types that the rows have."""
         plain = _without_categories(self.sample.schema)
         own = {name: pa.array(values, plain.field(name).type) for name, values in columns.items()}
         return self.typed(frame_of_table(pa.table(own)), [*columns])
 
-    def typed(self, frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    def typed(self, frame: DataFrame, names: list[str]) -> DataFrame:
         """The frame with some columns of the types that the rows have, but for categories."""
         return frame.astype(self.head[names].select_dtypes(exclude="category").dtypes)
 
@@ -375,7 +375,7 @@ def users_in_parts(data: Any, needed: NeededColumns, label: str) -> tuple[Any, U
     return data, _parts_of_frame(data, needed) if len(data) >= sizes().summed_rows else None
 
 
-def _parts_of_lazy(rows: LazyRows, names: list[str]) -> pd.DataFrame | UserParts:
+def _parts_of_lazy(rows: LazyRows, names: list[str]) -> DataFrame | UserParts:
     """Read some columns of rows that can be read again, and return them as a frame if they take
     less than half of the memory that a call may take."""
     held: list[pa.Table] = []
@@ -410,7 +410,7 @@ def _no_repeats(ids: pa.ChunkedArray) -> bool:
 _PLACES, _ROWS_OF_PLACE = 100, 64
 
 
-def _parts_of_frame(data: pd.DataFrame, needed: NeededColumns) -> UserParts | None:
+def _parts_of_frame(data: DataFrame, needed: NeededColumns) -> UserParts | None:
     head = data.head(1)
     names = needed(head)
     ends: dict[str, tuple[float, float]] = {}
@@ -518,11 +518,11 @@ def _parts_of_dask(data: Any, needed: NeededColumns) -> UserParts | None:
     n = len(data)
 
     def run(function: OfBatches, columns: list[str]) -> list[Any]:
-        def of(rows: pd.DataFrame) -> pd.Series:
+        def of(rows: DataFrame) -> Series:
             table = pa.Table.from_pandas(rows, preserve_index=False)
-            return pd.Series([function(iter(table.to_batches(sizes().summed_batch)))], dtype=object)
+            return Series([function(iter(table.to_batches(sizes().summed_batch)))], dtype=object)
 
-        return list(data[columns].map_partitions(of, meta=pd.Series([], dtype=object)).compute())
+        return list(data[columns].map_partitions(of, meta=Series([], dtype=object)).compute())
 
     def distinct(name: str) -> bool:
         return len(data[[name]].drop_duplicates(split_out=data.npartitions)) == n

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
-from pandas import Series
+from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_float_dtype
 from pyarrow import ChunkedArray
 
@@ -181,8 +181,8 @@ def alike_ids(columns: Sequence[Series], where: str) -> list[Series]:
 
 
 def with_alike_ids(
-    frames: Sequence[pd.DataFrame], names: Iterable[Any], where: str
-) -> list[pd.DataFrame]:
+    frames: Sequence[DataFrame], names: Iterable[Any], where: str
+) -> list[DataFrame]:
     """Return frames whose ids `pandas.concat` can put below each other."""
     found = [frame.copy(deep=False) for frame in frames]
     for name in names:

@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import ColumnError, DataError, kind_of
 from ..tables.cells import (
@@ -101,12 +102,12 @@ NOT_IN_A_TERMINAL = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", 
 LEAST_NEEDED = (*NOT_IN_A_TERMINAL, "relative")
 
 
-def sides_of(row: AnyRow | pd.DataFrame) -> tuple[str, str]:
+def sides_of(row: AnyRow | DataFrame) -> tuple[str, str]:
     """Return the columns of the new and the old side of a comparison."""
     return ("model", "baseline") if "baseline" in row else ("treatment", "control")
 
 
-def segments_first(table: pd.DataFrame) -> pd.DataFrame:
+def segments_first(table: DataFrame) -> DataFrame:
     """Return a table as it was written, and the columns of the segments of a comparison before
     `metric`. These are columns that no comparison has of itself, if they stand there, the
     comparison was made within them, or nothing else tells rows apart. Where a file lost what it was
@@ -133,7 +134,7 @@ def segments_first(table: pd.DataFrame) -> pd.DataFrame:
     return table[[*first, *(name for name in names if name not in first)]]
 
 
-def with_known_codes(table: pd.DataFrame, role: str) -> pd.DataFrame:
+def with_known_codes(table: DataFrame, role: str) -> DataFrame:
     """Return a comparison as it was written; what is no code of one raises."""
     table = segments_first(table)
     for name in [one for one in VERDICT_COLUMNS[:3] if one in table]:
@@ -185,7 +186,7 @@ def note_of(row: AnyRow, beside: str = "") -> str:
     return "; ".join(said) + unbalanced
 
 
-def default_columns(table: pd.DataFrame, details: bool) -> pd.DataFrame:
+def default_columns(table: DataFrame, details: bool) -> DataFrame:
     """Return a comparison without the columns that few readers need, unless these are asked for."""
     if details:
         return table
@@ -196,7 +197,7 @@ def default_columns(table: pd.DataFrame, details: bool) -> pd.DataFrame:
     return Comparison.of(shown) if type(table) is Comparison else shown
 
 
-def need_details(table: pd.DataFrame, names: Iterable[str]) -> None:
+def need_details(table: DataFrame, names: Iterable[str]) -> None:
     """Raise if a comparison lacks columns that it has with details=True alone."""
     if missing := [name for name in names if name not in table]:
         anew = "anew, since an earlier release may have made the table, "
@@ -207,7 +208,7 @@ def need_details(table: pd.DataFrame, names: Iterable[str]) -> None:
         )
 
 
-def confidence_of(comparison: pd.DataFrame) -> float | None:
+def confidence_of(comparison: DataFrame) -> float | None:
     """Return the confidence of a comparison, from its column where it has it; None where that is
     not one number."""
     known = comparison.attrs.get("recdf_comparison", {}).get("confidence")
@@ -215,7 +216,7 @@ def confidence_of(comparison: pd.DataFrame) -> float | None:
     return found[0] if len(found) == 1 else None
 
 
-def words_of_tests(comparison: pd.DataFrame) -> str:
+def words_of_tests(comparison: DataFrame) -> str:
     """Return what the models of a comparison were tested with."""
     known = {"t": "paired t ", "wilcoxon": "Wilcoxon "}
     found = comparison.attrs.get("recdf_comparison", {}).get("tests", ())
@@ -224,20 +225,20 @@ def words_of_tests(comparison: pd.DataFrame) -> str:
     return f"{'one-sided ' * bool(sides_of_tests(comparison))}{words}tests"
 
 
-def sides_of_tests(comparison: pd.DataFrame) -> str:
+def sides_of_tests(comparison: DataFrame) -> str:
     """Return "larger" or "smaller" where one-sided tests can show that alone, by the open ends of
     their intervals; an empty text for two-sided tests."""
     low, high = (np.isinf(comparison[f"ci_{end}"].astype("float64")) for end in ("low", "high"))
     return "larger" if (high & ~low).any() else "smaller" if (low & ~high).any() else ""
 
 
-def level_of(comparison: pd.DataFrame) -> str:
+def level_of(comparison: DataFrame) -> str:
     """Return the confidence of a comparison before a word, such as '95 % ', if it has one."""
     confidence = confidence_of(comparison)
     return "" if confidence is None else f"{100 * confidence:g} % "
 
 
-def unit_of_rows(comparison: pd.DataFrame) -> str:
+def unit_of_rows(comparison: DataFrame) -> str:
     """Return what a comparison counts: users or clusters, as its method says, which a table of
     clusters has without details too, or else its record."""
     if "method" in comparison:
@@ -246,14 +247,14 @@ def unit_of_rows(comparison: pd.DataFrame) -> str:
     return comparison.attrs.get("recdf_comparison", {}).get("unit", "user")
 
 
-def heads_before(row: AnyRow | pd.DataFrame, taken: Iterable[str]) -> dict[str, str]:
+def heads_before(row: AnyRow | DataFrame, taken: Iterable[str]) -> dict[str, str]:
     """Return the heads of the segments and the metric of a table for people, with their columns. A
     segment may have the name of a head that is taken."""
     names = [*columns_before(row, "metric"), "metric"]
     return {f"segment {name}" if name in taken else name: name for name in names}
 
 
-def report_table(comparison: pd.DataFrame) -> ReportTable:
+def report_table(comparison: DataFrame) -> ReportTable:
     """Format a comparison of variants or models for a reader: effect and interval first, verdict
     last.
 
@@ -293,7 +294,7 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
       metric comparison       effect (95% CI)       p verdict
     0    hit    B vs. A  +0.50 [+0.38, +0.62]  <0.001  better
     """
-    if not isinstance(comparison, pd.DataFrame):
+    if not isinstance(comparison, DataFrame):
         raise TypeError(f"comparison is {kind_of(comparison)}; expected the table of a comparison")
     frame_of("comparison", comparison)
     other, base = sides_of(comparison)
@@ -341,15 +342,15 @@ def report_table(comparison: pd.DataFrame) -> ReportTable:
         cells["notes"] = notes
     heads = heads_before(comparison, cells)
     before = {head: list(map(str, comparison[name])) for head, name in heads.items()}
-    return ReportTable(pd.DataFrame({**before, **cells}))
+    return ReportTable(DataFrame({**before, **cells}))
 
 
-class Comparison(pd.DataFrame, metaclass=AnyFrame):
+class Comparison(DataFrame, metaclass=AnyFrame):
     """What `compare_models` and `compare_variants` return: a DataFrame that shows effects,
     intervals and verdicts."""
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> Self:
+    def of(cls, frame: DataFrame) -> Self:
         """Return a frame as this class, its attrs included."""
         shown = cls(frame)
         shown.attrs = frame.attrs
@@ -365,7 +366,7 @@ class Comparison(pd.DataFrame, metaclass=AnyFrame):
         return report_table(self)._repr_html_() if self._whole() else html_of_pandas(self)
 
 
-def comparison_text(comparison: pd.DataFrame) -> str:
+def comparison_text(comparison: DataFrame) -> str:
     """Return a comparison for a terminal; where the window is narrow, without the columns that
     matter least."""
     table = report_table(comparison)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 from pandas.api.types import (
     is_bool_dtype,
     is_datetime64_any_dtype,
@@ -41,7 +42,7 @@ from ..stats.numbers import Floats, Mask
 from .choices import AnySpec
 
 
-def evaluated(per_user: pd.DataFrame) -> AnySpec:
+def evaluated(per_user: DataFrame) -> AnySpec:
     """Return what `evaluate` wrote into `attrs` of the table; it is empty after a merge.
 
     It may only replace an argument whose absence would be an error. No number in a result may
@@ -51,7 +52,7 @@ def evaluated(per_user: pd.DataFrame) -> AnySpec:
     return spec if isinstance(spec, Mapping) else {}
 
 
-def warn_of_weights(per_user: pd.DataFrame, role: str, used: Collection[Any]) -> None:
+def warn_of_weights(per_user: DataFrame, role: str, used: Collection[Any]) -> None:
     """Warn that a table was evaluated with weights, which a call without `weight_col` leaves out.
 
     After a merge only the name "weight" can tell, which the weights of a mapping have. `used` are
@@ -71,7 +72,7 @@ def warn_of_weights(per_user: pd.DataFrame, role: str, used: Collection[Any]) ->
     )
 
 
-def list_columns(per_user: pd.DataFrame) -> list[Any]:
+def list_columns(per_user: DataFrame) -> list[Any]:
     """Return the `by` columns and the list key: the columns before `n_true` (and `n_rows`); none
     without `n_true`."""
     columns = list(per_user)
@@ -87,7 +88,7 @@ def unit_of(key: Sequence[Any]) -> list[Any]:
 
 
 def refuse_mixed_models(
-    per_user: pd.DataFrame, by: Sequence[Any], key: Sequence[Any], keep: str
+    per_user: DataFrame, by: Sequence[Any], key: Sequence[Any], keep: str
 ) -> None:
     """Raise if recommenders would be averaged together: a group of `by` has the same lists for each
     of them.
@@ -156,14 +157,14 @@ def mean_of(columns: MetricColumns) -> str:
     return num if den in (None, f"{num}__n") else ""
 
 
-def read_weight(frame: pd.DataFrame, role: str, name: str) -> Floats:
+def read_weight(frame: DataFrame, role: str, name: str) -> Floats:
     """Return a column of weights: finite and at least 0."""
     return read_weights(column(frame, name, role), f"{role}[{name!r}]", Options())
 
 
-def frame_of(role: str, data: Any) -> pd.DataFrame:
+def frame_of(role: str, data: Any) -> DataFrame:
     """Return `data` if it is a DataFrame whose columns can be named."""
-    if not isinstance(data, pd.DataFrame):
+    if not isinstance(data, DataFrame):
         refuse_engine_frame(data, role)
         hint = f"; pass {role}.to_pandas()" if hasattr(data, "to_pandas") else ""
         raise TypeError(
@@ -174,7 +175,7 @@ def frame_of(role: str, data: Any) -> pd.DataFrame:
     return data
 
 
-def named_frame(role: str, data: Any) -> pd.DataFrame:
+def named_frame(role: str, data: Any) -> DataFrame:
     """Return the frame with column names that are strings, as every result has them: 2024 becomes
     "2024"."""
     frame = frame_of(role, data)
@@ -199,14 +200,14 @@ def require(frame: Any, role: str, names: Any) -> list[str]:
     return found
 
 
-def require_labels(frame: pd.DataFrame, role: str, names: Names) -> list[str]:
+def require_labels(frame: DataFrame, role: str, names: Names) -> list[str]:
     """Return the names if all are columns whose values tell rows apart."""
     for name in names:
         label_codes(column(frame, name, role), f"{role}[{name!r}]")
     return list(names)
 
 
-def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Names) -> list[str]:
+def by_columns(frame: DataFrame, role: str, by: Any, taken: Names) -> list[str]:
     """Return the columns of `by` if they are there and do not have the name of a column of the
     result."""
     names = require(frame, role, by)
@@ -216,7 +217,7 @@ def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Names) -> list[st
     return names
 
 
-def some_keys(frame: pd.DataFrame, rows: Any, names: Names) -> str:
+def some_keys(frame: DataFrame, rows: Any, names: Names) -> str:
     """Show up to five distinct keys of the given rows (bool or positions) for a message."""
     names = list(dict.fromkeys(names))
     found = frame[names].iloc[
@@ -226,7 +227,7 @@ def some_keys(frame: pd.DataFrame, rows: Any, names: Names) -> str:
     return ", ".join(repr(key[0] if len(names) == 1 else key) for key in keys)
 
 
-def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Names) -> tuple[list[Codes], int]:
+def key_codes(tables: Sequence[tuple[str, DataFrame]], names: Names) -> tuple[list[Codes], int]:
     """Code a composite key over several frames: 0..n−1 in the order of the ids, equal where the
     keys are equal.
 
@@ -247,7 +248,7 @@ def count_distinct(cell: Codes, n_cells: int, unit: Codes, n_units: int) -> Code
 
 
 def metric_specs(
-    metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics"
+    metrics: Any, frame: DataFrame, role: str, argument: str = "metrics"
 ) -> dict[str, MetricColumns]:
     """Read `"m"`, `["m", ..]` or `{"name": "m" or ("numerator", "denominator")}` into name →
     columns."""
@@ -277,7 +278,7 @@ def metric_specs(
 LARGEST = 1e300
 
 
-def metric_values(frame: pd.DataFrame, role: str, name: str, squared: bool = False) -> Floats:
+def metric_values(frame: DataFrame, role: str, name: str, squared: bool = False) -> Floats:
     """Return a metric column as float64 with NaN for null; values that are infinite, not numeric or
     too large for what is made of them raise."""
     numbers = float_column(frame, name, role)
@@ -300,7 +301,7 @@ def is_metric(values: pd.Series) -> bool:
     return bool(is_numeric_dtype(values) or is_bool_dtype(values))
 
 
-def float_columns(frames: Sequence[pd.DataFrame], without: Collection[Any] = ()) -> list[str]:
+def float_columns(frames: Sequence[DataFrame], without: Collection[Any] = ()) -> list[str]:
     """The columns that all frames have, of floats in each, in the order of the first."""
     return [
         name

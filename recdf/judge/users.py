@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype
 
 from ..errors import DataError, DuplicateError, OptionError, closest
@@ -39,7 +40,7 @@ from .per_user_columns import (
 
 def only_rows(
     role: str,
-    frame: pd.DataFrame,
+    frame: DataFrame,
     codes: Codes,
     n: int,
     keys: Names,
@@ -84,8 +85,8 @@ class Users:
 
 
 def match_users(
-    per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str
-) -> tuple[Users, Codes, pd.DataFrame]:
+    per_user: DataFrame, assignment: DataFrame, keys: list[str], variant_col: str
+) -> tuple[Users, Codes, DataFrame]:
     """Code the users, and the variant of each row of the assignment, with the labels of these;
     `several` users are in two variants, a `stranger` row is of a user in no variant."""
     tables = [("per_user", per_user), ("assignment", assignment)]
@@ -102,7 +103,7 @@ def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:
 
 
 def refuse_several(
-    role: str, frame: pd.DataFrame, codes: Codes, several: Mask, keys: Names, advice: str
+    role: str, frame: DataFrame, codes: Codes, several: Mask, keys: Names, advice: str
 ) -> None:
     """Raise if users are in several variants."""
     if several.any():
@@ -113,8 +114,8 @@ def refuse_several(
 
 
 def own_variant(
-    per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str
-) -> pd.DataFrame:
+    per_user: DataFrame, assignment: DataFrame, keys: list[str], variant_col: str
+) -> DataFrame:
     """Of metrics by variant, the rows of the variant that each user is assigned to, without
     `variant_col`.
 
@@ -138,7 +139,7 @@ def own_variant(
             f"their own only ({some_keys(per_user, astray, keys)}); to count what they were shown "
             f"all the same, evaluate without ⟦+by={variant_col!r}⟧"
         )
-    result: pd.DataFrame = per_user[shown == pair[user]].drop(columns=variant_col)
+    result: DataFrame = per_user[shown == pair[user]].drop(columns=variant_col)
     result.attrs = copy.deepcopy(per_user.attrs)
     return result
 
@@ -203,13 +204,13 @@ class ExperimentRows:
     (one code without labels if there are no segments). `users` is None if no key is known.
     """
 
-    data: pd.DataFrame
-    variants: pd.Series
+    data: DataFrame
+    variants: Series
     variant: Codes
-    groups: pd.DataFrame
+    groups: DataFrame
     group: Codes
     users: Codes | None
-    strata: tuple[Codes, pd.DataFrame] | None
+    strata: tuple[Codes, DataFrame] | None
     clusters: Codes | None
     # Code of the unit that rows may repeat, None where they have a cluster or nothing names a
     # larger unit.
@@ -290,7 +291,7 @@ class ExperimentRows:
 
 
 def read_experiment_rows(
-    data: pd.DataFrame,
+    data: DataFrame,
     variant_col: str | None,
     by_cols: list[str],
     user_col: Columns | None,
@@ -334,7 +335,7 @@ def read_experiment_rows(
     unit = (None, "") if cluster else _larger_unit(data, as_columns(user_col), used, variant)
     return ExperimentRows(
         data,
-        labels[variant_col] if named else pd.Series([""]),
+        labels[variant_col] if named else Series([""]),
         variant,
         groups,
         group,
@@ -346,7 +347,7 @@ def read_experiment_rows(
 
 
 def _larger_unit(
-    data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes
+    data: DataFrame, keys: list[str], used: set[str], variant: Codes
 ) -> tuple[Codes | None, str]:
     """Code of the unit of which there may be several rows: "user_id", the first column of the key,
     or what looks so.
@@ -377,7 +378,7 @@ def _larger_unit(
     return None, ""
 
 
-def may_be_unit(some: pd.Series, variant: Codes | None) -> bool:
+def may_be_unit(some: Series, variant: Codes | None) -> bool:
     """Whether some values of a column may be ids of what was assigned, by the variant of each."""
     codes = codes_of_ids(some)
     return codes is not None and (variant is None or _assigned_whole(codes, variant))
@@ -423,7 +424,7 @@ class ModelRows:
     says that another column looks like the unit, which nobody has named.
     """
 
-    parts: list[tuple[str, pd.DataFrame]]
+    parts: list[tuple[str, DataFrame]]
     models: list[Any]
     place: Codes
     n_cells: int
@@ -525,7 +526,7 @@ def _of_lists(
     return found
 
 
-def repeated_unit(frame: pd.DataFrame, keys: Names, n_lists: int) -> bool:
+def repeated_unit(frame: DataFrame, keys: Names, n_lists: int) -> bool:
     """Whether a column that is not the unit looks like one: a user_id, or a later column of the
     key, that repeats.
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from ..stats.numbers import Floats, Integers, Mask
 from ..tables.cells import amount, brief, form_of, number
@@ -147,7 +148,7 @@ def largest_of_uneven(sizes: Integers | Floats) -> float:
     return np.nan if np.isin(sizes, (0, most)).all() else float(most)
 
 
-def name_heaviest(table: pd.DataFrame, weighted: bool) -> None:
+def name_heaviest(table: DataFrame, weighted: bool) -> None:
     """Add `holds_for` to a table: the users up to the weight `heaviest`, or nothing where it is
     null."""
     table["holds_for"] = [
@@ -166,7 +167,7 @@ def by_rank(codes: Iterable[str]) -> str:
     return "; ".join(sorted(set(codes), key=RANK.__getitem__))
 
 
-def has(remarks: pd.Series, *codes: str) -> Mask:
+def has(remarks: Series, *codes: str) -> Mask:
     """Return which rows carry any of the codes."""
     return np.array([not {*codes}.isdisjoint(codes_of(text)) for text in remarks], np.bool_)
 
@@ -181,7 +182,7 @@ def remark(table: Any, rows: Any, code: str) -> None:
         ]
 
 
-def withhold(table: pd.DataFrame, rows: pd.Series, code: str) -> None:
+def withhold(table: DataFrame, rows: Series, code: str) -> None:
     """Withhold the verdict of some rows of a table that has them already."""
     remark(table, rows, code)
     for name, value in {"effect": "", "withheld": code, "verdict": CAUTIONS[code].words}.items():
@@ -268,7 +269,7 @@ def is_withheld(row: AnyRow) -> bool:
 
 
 def effects_of(
-    table: Mapping[str, Any] | pd.DataFrame, reject: Mask, better: Mapping[str, str | None]
+    table: Mapping[str, Any] | DataFrame, reject: Mask, better: Mapping[str, str | None]
 ) -> list[str]:
     """Return the effect of every row: better or worse, higher or lower of a metric without
     direction, none."""
@@ -280,7 +281,7 @@ def effects_of(
     return effects
 
 
-def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None:
+def add_verdicts(table: DataFrame, kind: str, effects: Iterable[str]) -> None:
     """Run all cautions over a table of comparisons, and add its four columns.
 
     `remarks` of the table, if there are any, hold the codes that the arithmetic met.
@@ -306,10 +307,10 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         found.append((effect, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4
     for name, values in zip(VERDICT_COLUMNS, of_columns, strict=True):
-        table[name] = pd.Series(values, table.index, dtype=str)
+        table[name] = Series(values, table.index, dtype=str)
 
 
-def warning_sentences(table: pd.DataFrame) -> list[str]:
+def warning_sentences(table: DataFrame) -> list[str]:
     """Say what every warning of a comparison means, and how many of its rows carry it; then what is
     added to verdicts that stand."""
     n_of = Counter(code for text in table["remarks"] for code in warnings_of(text))

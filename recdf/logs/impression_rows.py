@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import check_kinds, encode, first_rows
@@ -113,7 +114,7 @@ class EventRows(NamedTuple):
     """
 
     name: str
-    frame: pd.DataFrame
+    frame: DataFrame
     moments: TimedPairs
     paid: Floats | None
     list_keys: list[Integers] | None
@@ -131,7 +132,7 @@ class LogRows:
     their list.
     """
 
-    frame: pd.DataFrame
+    frame: DataFrame
     keys: list[Integers]
     item: Integers
     n_items: int
@@ -217,7 +218,7 @@ def read_log_rows(log: Any, events: ByName, rules: Rules) -> ImpressionRows:
     return ImpressionRows(read, read_events, clock, dropped)
 
 
-def raw_frame(data: Any, role: str) -> pd.DataFrame:
+def raw_frame(data: Any, role: str) -> DataFrame:
     if isinstance(data, Mapping):
         raise TypeError(
             f"{role} is a mapping; expected a DataFrame or an Arrow stream with one row each"
@@ -231,7 +232,7 @@ def raw_frame(data: Any, role: str) -> pd.DataFrame:
     return frame
 
 
-def _without_nulls(frame: pd.DataFrame, role: str, rules: Rules) -> tuple[pd.DataFrame, int]:
+def _without_nulls(frame: DataFrame, role: str, rules: Rules) -> tuple[DataFrame, int]:
     """Return the rows without a null in the columns that the rules name, and how many rows were
     dropped."""
     of_log = role == "log"
@@ -263,7 +264,7 @@ def _without_nulls(frame: pd.DataFrame, role: str, rules: Rules) -> tuple[pd.Dat
 
 
 def frame_codes(
-    frames: Mapping[str, pd.DataFrame], roles: Iterable[str], name: str
+    frames: Mapping[str, DataFrame], roles: Iterable[str], name: str
 ) -> tuple[dict[str, Integers], int]:
     """Code one id column of several frames, and return the codes and a number that they are
     below."""
@@ -272,7 +273,7 @@ def frame_codes(
     return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)
 
 
-def _read_clicked(frame: pd.DataFrame, rules: Rules) -> Floats | None:
+def _read_clicked(frame: DataFrame, rules: Rules) -> Floats | None:
     """Read the number of clicks of each row from a column of bools or of numbers."""
     if rules.clicked_col is None:
         return None
@@ -297,7 +298,7 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> Floats | None:
 
 
 def with_persons(
-    frames: Mapping[str, pd.DataFrame],
+    frames: Mapping[str, DataFrame],
     persons: Any,
     user_col: str,
     person_col: str,

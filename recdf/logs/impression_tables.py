@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from ..errors import DataError
 from ..inputs.frames import read_values
@@ -58,19 +59,19 @@ class Response(NamedTuple):
     depth: np.ndarray
     sums: dict[str, Floats]
 
-    def columns(self, rules: Rules) -> dict[str, pd.Series]:
+    def columns(self, rules: Rules) -> dict[str, Series]:
         """Return the columns of `true` that hold the response."""
         gains = np.array([rules.relevance[name] for name in ("shown", "clicked", "bought")])
         found = {"relevance": gains[self.depth]}
         for name, part in self.sums.items():
             found[str(rules.value_col) if name == VALUE else name] = part
         # A frame takes a Series without a copy, but copies an array.
-        return {name: pd.Series(part, copy=False) for name, part in found.items()}
+        return {name: Series(part, copy=False) for name, part in found.items()}
 
 
 def make_tables(
     rows: ImpressionRows, rules: Rules
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any], dict[str, Floats]]:
+) -> tuple[DataFrame, DataFrame, dict[str, Any], dict[str, Floats]]:
     """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`,
     with their record and by how many seconds events were ahead of their impression."""
     log, (events, refunded) = rows.log, without_refunded(rows.events, rules)
@@ -223,31 +224,31 @@ def _settle_repeats(log: LogRows, response: Response) -> tuple[Mask | None, Resp
 # -- the tables
 
 
-def _some_rows(frame: pd.DataFrame, names: list[str], stays: Mask | None) -> pd.DataFrame:
+def _some_rows(frame: DataFrame, names: list[str], stays: Mask | None) -> DataFrame:
     """Take some columns of the rows that stay (None: all), with a new index; one column at a time
     saves memory."""
     if stays is None:
         return frame[names].reset_index(drop=True)
-    columns = {name: pd.Series(frame[name].array[stays], copy=False) for name in names}
-    return pd.DataFrame(columns, pd.RangeIndex(int(stays.sum())), copy=False)
+    columns = {name: Series(frame[name].array[stays], copy=False) for name in names}
+    return DataFrame(columns, pd.RangeIndex(int(stays.sum())), copy=False)
 
 
 def _pred(
-    labels: pd.DataFrame,
-    log: pd.DataFrame,
+    labels: DataFrame,
+    log: DataFrame,
     rules: Rules,
     stays: Mask | None,
     rank: Integers,
     value: Floats | None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Make `pred`: the log with ranks and with what was paid; its other columns are kept."""
     taken = {*labels.columns, rules.clicked_col}
     names = {name: name for name in log.columns if name not in taken}
-    written = {"rank": pd.Series(rank, copy=False)}
+    written = {"rank": Series(rank, copy=False)}
     if rules.rank_col == "rank":
         names["rank"] = "position"
     if value is not None:
-        written[str(rules.value_col)] = pd.Series(value, copy=False)
+        written[str(rules.value_col)] = Series(value, copy=False)
         if rules.value_col in names:
             names[rules.value_col] = f"{rules.value_col}_shown"
     ends = list(names.values())
@@ -265,7 +266,7 @@ def _pred(
 
 # Events without an impression that stay in `true`, one row each: the labels of user, list and item;
 # the codes of list and item; and the response.
-Added = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+Added = tuple[DataFrame, DataFrame, DataFrame]
 
 
 def _unattributed(
@@ -312,13 +313,13 @@ def _unattributed(
         "without_list": int((~placed).sum()),
     }
     labels = _event_labels(log, events, row[keep], log_row[keep], rules)
-    pairs = pd.DataFrame({"list": lists[keep], "item": item[keep]})
-    return (labels, pairs, pd.DataFrame(response)), counts
+    pairs = DataFrame({"list": lists[keep], "item": item[keep]})
+    return (labels, pairs, DataFrame(response)), counts
 
 
 def _event_labels(
     log: LogRows, events: EventRows, row: Integers, log_row: Integers, rules: Rules
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return user, list and item of some events as labels; the labels of a list come from a row of
     the log where the event does not name it (`log_row` is -1 where it does)."""
     own = events.frame.take(row).reset_index(drop=True)
@@ -326,7 +327,7 @@ def _event_labels(
     of_log = log.frame.take(np.maximum(log_row, 0) if len(log) else row[:0])
     for name in rules.list_cols:
         there = of_log[name] if log.session is None or name != SESSION else log.session[log_row]
-        there = pd.Series(there).reset_index(drop=True)
+        there = Series(there).reset_index(drop=True)
         if name not in own.columns or events.list_keys is None:
             found[name] = there
         elif not len(log):

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ..errors import (
     LogWarning,
@@ -69,13 +69,13 @@ class Impressions:
     the log whenever they are used.
     """
 
-    true: pd.DataFrame
-    pred: pd.DataFrame
+    true: DataFrame
+    pred: DataFrame
     spec: dict[str, Any]
     # By how many seconds events of each kind came before their impression.
     _ahead: Mapping[str, Floats] = field(default_factory=dict, repr=False)
 
-    def __iter__(self) -> Iterator[pd.DataFrame]:
+    def __iter__(self) -> Iterator[DataFrame]:
         return iter((self.true, self.pred))
 
     def __add__(self, other: Impressions) -> Impressions:
@@ -97,15 +97,15 @@ class Impressions:
         }
         spec["positions"]["start"] = min(own["positions"]["start"] for own in seen)
         spec |= {"clock": finest, "ahead": skews(ahead, Clock(**finest)) if finest else {}}
-        return Impressions(pd.DataFrame(), pd.DataFrame(), spec, ahead)
+        return Impressions(DataFrame(), DataFrame(), spec, ahead)
 
     @property
-    def events(self) -> pd.DataFrame:
+    def events(self) -> DataFrame:
         """One row per kind of event (`clicks`, `purchases`) with the number of events and what
         became of them, made from the spec."""
         counts = self.spec["counts"]
         counted = [{"event": name, **counts[name]} for name in KINDS if name in counts]
-        return pd.DataFrame(
+        return DataFrame(
             {name: [one.get(name, 0) for one in counted] for one in counted[-1:] for name in one}
         )
 
@@ -121,7 +121,7 @@ class Impressions:
         lines = [
             f"{amount(counts['impressions'], 'impression')} in {amount(counts['lists'], 'list')}"
         ]
-        if isinstance(self.true, pd.DataFrame):
+        if isinstance(self.true, DataFrame):
             sizes = (" × ".join(f"{n:,}" for n in one.shape) for one in self)
             lines.append("true {}, pred {}".format(*sizes))
         if positions["column"] is not None:
@@ -518,7 +518,7 @@ def assign_persons(
     person_col: str,
     user_col: str = "user_id",
     time_col: str | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Turn the assignment of devices to variants into one of persons: of each person, the first
     assignment stands.
 

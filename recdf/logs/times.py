@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import Series
 
 from ..errors import DataError, OptionError
 from ..inputs.constraints import a_number, check_value, one_of
@@ -94,7 +95,7 @@ class Clock:
         return nanoseconds * TICKS_PER_SECOND[self.unit] // 10**9
 
 
-def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[TimeColumn]]:
+def read_times(columns: Sequence[tuple[str, Series]]) -> tuple[Clock, list[TimeColumn]]:
     """Read the time columns of several frames and convert them to one clock.
 
     Parameters
@@ -147,7 +148,7 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
     return Clock(known[0].kind, unit, TICKS_PER_SECOND[unit]), found
 
 
-def _read_time(series: pd.Series, where: str) -> TimeColumn:
+def _read_time(series: Series, where: str) -> TimeColumn:
     null = series.isna().to_numpy(dtype=bool)
     dtype = series.dtype
     if null.all():
@@ -280,6 +281,6 @@ def time_slice(
     elif every == "1W":
         found = found - pd.to_timedelta(times.dt.day_of_week, unit="D")
     elif every == "1M":
-        found = pd.Series(times.to_numpy().astype("datetime64[M]"), index=times.index)
+        found = Series(times.to_numpy().astype("datetime64[M]"), index=times.index)
         found = found.astype(times.dtype)
     return rows.assign(**{name: found})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ..docstrings import says_as
 from ..errors import DataError, OptionError
@@ -68,7 +68,7 @@ def ope_diagnostics(
     weight_col: str | None = None,
     by: Columns | None = None,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Show whether a log can tell what a target policy would have earned: overlap, support and
     rewards.
 
@@ -185,7 +185,7 @@ def propensity_check(
     by: Columns = ("position", "item_id"),
     n_actions: Positive | None = None,
     propensity_col: str = "propensity",
-) -> pd.DataFrame:
+) -> DataFrame:
     """Test whether logged propensities are those with which the items of the log were shown.
 
     Formula
@@ -329,7 +329,7 @@ def ope_compare(
     clip: float | Sequence[float | None] | None = None,
     confidence: Share = 0.95,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare target policies with each other on the same logged rows: paired differences with
     intervals.
 
@@ -464,7 +464,7 @@ def ope_compare(
             ]
         )
     names = [groups.labels[by].iloc[list(side)].array for side in zip(*pairs, strict=True)]
-    sides = pd.DataFrame({"baseline": names[0], by: names[1]})
+    sides = DataFrame({"baseline": names[0], by: names[1]})
     return beside_groups(sides, found, COMPARED_TARGET_COLUMNS)
 
 

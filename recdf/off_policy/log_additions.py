@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfWarning, warn_user
 from ..inputs.codes import encode, encode_keys, first_rows, known_ids, refuse_nulls
@@ -36,7 +37,7 @@ from .weighted_rows import IntCodes
 TARGET = "target_propensity"
 
 
-def _refuse_to_overwrite(frame: pd.DataFrame, added: Sequence[str]) -> None:
+def _refuse_to_overwrite(frame: DataFrame, added: Sequence[str]) -> None:
     for name in added:
         if name in frame.columns:
             raise DataError(
@@ -54,7 +55,7 @@ def target_from_recs(
     position_col: str | None = None,
     k: Positive | None = None,
     by: Columns | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Add to a log the 0/1 probabilities with which a deterministic recommender would have shown
     the same items.
 
@@ -194,7 +195,7 @@ def reward_table(
     fold_by: Columns | None = "user_id",
     reward_col: str = "reward",
     target_col: str = "target_propensity",
-) -> pd.DataFrame:
+) -> DataFrame:
     """Add the columns of a reward model to a log: smoothed mean rewards, each row's from the other
     folds.
 
@@ -305,8 +306,8 @@ def reward_table(
     context = [name for name in offered.columns if name in frame.columns and name not in own]
     # Codes of all columns under their numbers, equal where the ids of the two frames are equal.
     numbers = {name: j for j, name in enumerate(dict.fromkeys([*names, *context]))}
-    coded = pd.DataFrame(index=range(len(frame)))
-    listed = pd.DataFrame({"target": target})
+    coded = DataFrame(index=range(len(frame)))
+    listed = DataFrame({"target": target})
     for name, j in numbers.items():
         both = name == item or name in context
         frames = {"log": frame, "candidates": offered} if both else {"log": frame}
@@ -334,7 +335,7 @@ def reward_table(
     return frame.reset_index(drop=True).assign(q_logged=logged, q_target=value, target_mass=mass)
 
 
-def _ids_of(name: str, frames: Mapping[str, pd.DataFrame], is_item: bool) -> list[IdColumn]:
+def _ids_of(name: str, frames: Mapping[str, DataFrame], is_item: bool) -> list[IdColumn]:
     """Return a key of the frames; what is no item may also be bools and fractions."""
     try:
         return [known_ids(frame, role, name) for role, frame in frames.items()]
@@ -346,8 +347,8 @@ def _ids_of(name: str, frames: Mapping[str, pd.DataFrame], is_item: bool) -> lis
 
 
 def _predicted(
-    coded: pd.DataFrame,
-    pairs: pd.DataFrame,
+    coded: DataFrame,
+    pairs: DataFrame,
     names: list[int],
     fold: IntCodes,
     folds: int,
@@ -414,7 +415,7 @@ def popularity_propensity(
     item_col: str = "item_id",
     gamma: Annotated[float, a_number(above=-1)] = 1.5,
     floor: Annotated[float, a_number(0, 1)] = 0.0,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Guess from popularity how likely a relevant item was observed, where no propensities were
     logged.
 

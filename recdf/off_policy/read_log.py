@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
 
 from ..errors import (
     ColumnError,
@@ -67,7 +68,7 @@ class ByGroups(NamedTuple):
     """The number of the group of every row, and the values of the `by` columns, sorted."""
 
     codes: Codes
-    labels: pd.DataFrame
+    labels: DataFrame
 
     @property
     def rows(self) -> list[IntCodes | None]:
@@ -75,9 +76,9 @@ class ByGroups(NamedTuple):
         return [None] if len(self.labels) == 1 else list(split(self.codes, len(self.labels)))
 
 
-def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item") -> pd.DataFrame:
+def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item") -> DataFrame:
     """Return a log as a frame with at least one row."""
-    if not isinstance(log, pd.DataFrame) and not hasattr(log, "__arrow_c_stream__"):
+    if not isinstance(log, DataFrame) and not hasattr(log, "__arrow_c_stream__"):
         raise TypeError(
             f"{role} is {kind_of(log)}; expected a DataFrame, or an object with the Arrow stream "
             "interface (pyarrow, polars, DuckDB)"
@@ -88,7 +89,7 @@ def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item")
     return frame
 
 
-def read_rewards(frame: pd.DataFrame, name: str) -> Floats:
+def read_rewards(frame: DataFrame, name: str) -> Floats:
     """A column of rewards, whose fourth powers are finite."""
     values = read_values(frame, name, "log")
     if (largest := max(-values.min(), values.max())) > LARGEST_REWARD:
@@ -100,7 +101,7 @@ def read_rewards(frame: pd.DataFrame, name: str) -> Floats:
 
 
 def read_probabilities(
-    frame: pd.DataFrame,
+    frame: DataFrame,
     name: str,
     *,
     zero: bool,
@@ -141,7 +142,7 @@ def read_probabilities(
 
 
 def log_key_codes(
-    frame: pd.DataFrame, names: Names, argument: str, hint: str, *, ordered: bool
+    frame: DataFrame, names: Names, argument: str, hint: str, *, ordered: bool
 ) -> Keys:
     """Codes of a key of one or more columns; with `ordered` they are in the order of the ids."""
     for name in names:
@@ -158,16 +159,16 @@ def log_key_codes(
     return Keys(coded.all(), n)
 
 
-def split_groups(frame: pd.DataFrame, by: Any, taken: Names, role: str = "log") -> ByGroups:
+def split_groups(frame: DataFrame, by: Any, taken: Names, role: str = "log") -> ByGroups:
     """Rows of every value of the `by` columns; one group of all rows without them."""
     return ByGroups(*group_codes(frame, role, by_columns(frame, role, by, taken)))
 
 
 def beside_groups(
-    labels: pd.DataFrame, rows: Sequence[Sequence[Record]], columns: list[str]
-) -> pd.DataFrame:
+    labels: DataFrame, rows: Sequence[Sequence[Record]], columns: list[str]
+) -> DataFrame:
     """Table of these columns of the records of every group, behind its labels."""
-    table = pd.DataFrame([record for own in rows for record in own])[columns]
+    table = DataFrame([record for own in rows for record in own])[columns]
     which = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
     return pd.concat([labels.iloc[which].reset_index(drop=True), table], axis=1)
 
@@ -336,7 +337,7 @@ class LogArrays:
                 )
 
 
-def read_log(frame: pd.DataFrame, plan: Plan, by: Names = ()) -> LogArrays:
+def read_log(frame: DataFrame, plan: Plan, by: Names = ()) -> LogArrays:
     """Read and check the columns of a log; `by` are those of the groups in which users may have
     several rows."""
     _check_columns(frame, plan)
@@ -419,7 +420,7 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Names = ()) -> LogArrays:
     )
 
 
-def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
+def _check_columns(frame: DataFrame, plan: Plan) -> None:
     """Refuse absent columns, and one column in two roles.
 
     No column of another role is suggested in place of an absent one, because the estimate would be
@@ -453,7 +454,7 @@ def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
         column(frame, name, "log", suggest=())
 
 
-def _sample_weight(frame: pd.DataFrame, name: str) -> Floats:
+def _sample_weight(frame: DataFrame, name: str) -> Floats:
     values = read_values(frame, name, "log")
     low = values < 1 - SUM_ROUNDING
     if low.any():

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 NULL = "–"
 POWERS = {0: "", 6: "M", 9: "G", 12: "T", 15: "P"}
@@ -369,7 +370,7 @@ def to_text(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     return "\n".join("  ".join(map(_padded, row, widths, align)).rstrip() for row in rows)
 
 
-def brief_cells(table: pd.DataFrame) -> dict[str, list[str]]:
+def brief_cells(table: DataFrame) -> dict[str, list[str]]:
     """Return the cells of a table in few letters, by column; the digits of an estimate and of its
     bounds follow its interval."""
     cells = {str(name): [brief(value) for value in table[name]] for name in table.columns}
@@ -397,7 +398,7 @@ MAY_BE_EMPTY = (
 _INTERVALS = ("ci_{}", "rel_ci_{}", "ci_{}_both", "change_{}")
 
 
-def as_written(table: pd.DataFrame) -> pd.DataFrame:
+def as_written(table: DataFrame) -> DataFrame:
     """Return a table of recdf as it was written, where a file has nulls in place of empty texts or
     of one end of an interval, or nulls of other dtypes than those of numpy in place of NaN.
     Segments keep their values."""
@@ -435,11 +436,11 @@ def columns_before(table: Iterable[Any], name: str) -> list[Any]:
     return names[: names.index(name)]
 
 
-def beside_columns(frame: pd.DataFrame, columns: Any) -> pd.DataFrame:
+def beside_columns(frame: DataFrame, columns: Any) -> DataFrame:
     """Return a frame with further columns of its rows, in their order. No two columns share a name.
     All are made at once, since pandas warns of a column that is added to more than a hundred."""
     every = {name: getattr(one, "array", one) for name, one in [*frame.items(), *columns.items()]}
-    joined = pd.DataFrame(every, index=frame.index)
+    joined = DataFrame(every, index=frame.index)
     joined.attrs = frame.attrs
     return joined
 
@@ -465,7 +466,7 @@ class ReportTable:
     `frame` holds the cells; every column is a string column.
     """
 
-    frame: pd.DataFrame
+    frame: DataFrame
 
     def to_markdown(self) -> str:
         """Return a Markdown table, padded to be readable as text too."""
@@ -537,10 +538,10 @@ class AnyFrame(type):
     """
 
     def __instancecheck__(cls, one: object) -> bool:
-        return isinstance(one, pd.DataFrame)
+        return isinstance(one, DataFrame)
 
 
-def html_of_pandas(frame: pd.DataFrame) -> str | None:
+def html_of_pandas(frame: DataFrame) -> str | None:
     """The look that pandas gives a frame, names escaped."""
-    found: Any = pd.DataFrame(frame)
+    found: Any = DataFrame(frame)
     return found._repr_html_()

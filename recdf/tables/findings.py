@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
-import pandas as pd
+from pandas import DataFrame
 
 from ..errors import in_words
 from .cells import (
@@ -105,7 +105,7 @@ class Findings:
         refused = self.refused_numbers or other.refused_numbers
         return type(self)(list(rows.values()), refused, self.parts)
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> DataFrame:
         """Return all findings as a table: errors, then warnings, then infos."""
         place = get_args(Severity).index
         found = (row for row in self.rows if row["count"])
@@ -115,22 +115,22 @@ class Findings:
             row["share"] = row["count"] / of if of else math.nan
             if row["code"] == "empty":
                 row["count"] = 1  # in however many parts
-        return ShownFindings(pd.DataFrame(rows, columns=[*self.columns]).astype(self.columns))
+        return ShownFindings(DataFrame(rows, columns=[*self.columns]).astype(self.columns))
 
 
-def row_objects(frame: pd.DataFrame) -> list[Any]:
+def row_objects(frame: DataFrame) -> list[Any]:
     """Return rows as tuples of Python objects; the rows of a single column are the objects
     themselves."""
     rows = frame.astype(object).to_numpy().tolist()
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
 
 
-def row_names(frame: pd.DataFrame) -> list[str]:
+def row_names(frame: DataFrame) -> list[str]:
     """Return the labels of each row as one text, which is empty without columns."""
     return [" · ".join(map(str, row)) for row in frame.astype(object).to_numpy().tolist()]
 
 
-class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
+class ShownFindings(DataFrame, metaclass=AnyFrame):
     """What `check` returns: a DataFrame that shows every finding with the whole text of its
     effect."""
 
@@ -171,7 +171,7 @@ def _first_cells(row: dict[Any, Any]) -> list[Cell]:
     return [first, Cell(finding_of(row)), Cell(f"{int(row['count']):,}"), Cell(share)]
 
 
-def findings_text(findings: pd.DataFrame) -> str:
+def findings_text(findings: DataFrame) -> str:
     """Return findings for a terminal, the effect wrapped to its width and the examples below it."""
     if not len(findings):
         return "no findings"

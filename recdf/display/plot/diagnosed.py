@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from ...diagnostics.history import History
 from ...errors import DataError, OptionError
@@ -35,7 +36,7 @@ BANDS = (0.01, 0.05, 0.2, 0.5, 1.0)
 LOG = "past interactions"
 
 
-def _shown(exposure_table: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
+def _shown(exposure_table: DataFrame) -> tuple[str, dict[str, Series]]:
     """Return the item column, which stands before `shown`, and how often each model, by its label,
     shows each item."""
     source = "what rd.diagnostics.exposure_table returned"
@@ -46,7 +47,7 @@ def _shown(exposure_table: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
 
 
 @Picture
-def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Steps:
+def exposure(exposure_table: DataFrame, *, ax: Axes | None = None) -> Steps:
     """Draw how evenly impressions fall on items: the Lorenz curve of every model, with its Gini
     index.
 
@@ -86,14 +87,14 @@ def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Steps:
         ginis[model] = ((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total)
         impressions = np.append(0.0, np.cumsum(shown) / total)[places]
         own = {"share_of_items": places / n, "share_of_impressions": impressions}
-        parts.append(pd.DataFrame({"model": model, **own, "gini": ginis[model], "n_items": n}))
+        parts.append(DataFrame({"model": model, **own, "gini": ginis[model], "n_items": n}))
     if not parts:
         raise DataError("exposure_table has no impressions; there is nothing to draw")
     data = pd.concat(parts, ignore_index=True)
     yield data
 
     frame = Frame(ax)
-    first = best_first(pd.Series(ginis), "smaller")
+    first = best_first(Series(ginis), "smaller")
     frame.suffix = {model: f"Gini {gini:.3f}" for model, gini in ginis.items()}
     frame.lines(data, "share_of_items", "share_of_impressions", first, markevery=0.2)
     frame.reference([0, 1], [0, 1], "every item equally often", (0, (2, 2)))
@@ -110,7 +111,7 @@ def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Steps:
 
 @Picture
 def longtail(
-    exposure_table: pd.DataFrame,
+    exposure_table: DataFrame,
     log: Any,
     *,
     ax: Axes | None = None,
@@ -155,7 +156,7 @@ def longtail(
         raise DataError("log has no rows; popularity bands need past interactions")
     # An item at rank r of n belongs to the first band whose edge is at least r/n.
     ranks = np.arange(1, len(past) + 1) / len(past)
-    band = pd.Series(np.searchsorted(BANDS, ranks - 1e-12), past.index)
+    band = Series(np.searchsorted(BANDS, ranks - 1e-12), past.index)
     ends = [f"{100 * edge:g}" for edge in BANDS]
     names = [f"top {ends[0]} %", *(f"{one}–{end} %" for one, end in pairwise(ends)), "not in log"]
     frames = []
@@ -164,7 +165,7 @@ def longtail(
         weight = np.bincount(own, counts.to_numpy(float), len(names))
         sizes = [*np.bincount(band, minlength=len(BANDS)), (own == len(BANDS)).sum()]
         columns = {"band": names, "share": weight / (weight.sum() or 1.0), "n_items": sizes}
-        frames.append(pd.DataFrame({"model": model, **columns}))
+        frames.append(DataFrame({"model": model, **columns}))
     data = pd.concat(frames, ignore_index=True)
     yield data
 
@@ -173,7 +174,7 @@ def longtail(
     said = [f"{model}, {one}: {estimated(share, sign='%')}" for model, one, share in cells]
     data = data.assign(at=data["band"].map(names.index), said=said, band=False)
     of_log = data[data["model"] == LOG]
-    first = best_first(pd.Series(0.0, [*shown]), "smaller")
+    first = best_first(Series(0.0, [*shown]), "smaller")
     frame.lines(data.drop(of_log.index), "at", "share", first)
     frame.reference(of_log["at"], of_log["share"], LOG, "--")
     frame.tick_names(frame.ax.xaxis, names)
@@ -188,7 +189,7 @@ def longtail(
 
 
 @Picture
-def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Steps:
+def position(position_table: DataFrame, *, ax: Axes | None = None) -> Steps:
     """Draw the hit rate at every rank, with intervals, models side by side.
 
     Parameters
@@ -242,7 +243,7 @@ def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Steps:
 
 @Picture
 def proxy_metrics(
-    tests: pd.DataFrame,
+    tests: DataFrame,
     *,
     offline: str | Mapping[str, str],
     online: str | Mapping[str, str],

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ...diagnostics.gate_records import Gate
 from ...errors import ColumnError
@@ -44,7 +44,7 @@ WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
 @Picture
-def forest(comparison: pd.DataFrame | Gate, *, by: Columns | None = None, ax: Any = None) -> Steps:
+def forest(comparison: DataFrame | Gate, *, by: Columns | None = None, ax: Any = None) -> Steps:
     """Draw differences with their intervals, one row each, one panel per metric, zero in the middle
     of every panel.
 
@@ -96,7 +96,7 @@ def forest(comparison: pd.DataFrame | Gate, *, by: Columns | None = None, ax: An
     kind = record_of(comparison)
     if kind.read:
         drawn = map(kind.drawn, as_written(comparison).to_dict("records"))
-        yield (data := pd.DataFrame(drawn, columns=DRAWN.split()))
+        yield (data := DataFrame(drawn, columns=DRAWN.split()))
         yield _rows_of_panels(data, "{}", kind.axis, kind.caption, ax)
         return
     comparison = segments_first(need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE))
@@ -129,7 +129,7 @@ def forest(comparison: pd.DataFrame | Gate, *, by: Columns | None = None, ax: An
     yield _rows_of_panels(data, "Difference of {}", across, caption, ax)
 
 
-def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax: Any) -> Any:
+def _rows_of_panels(data: DataFrame, name: str, across: str, caption: str, ax: Any) -> Any:
     """Draw rows of effects below each other, one panel for each metric, zero in the middle."""
     said: Any = data.get("words")
     if said is None:
@@ -160,7 +160,7 @@ def _rows_of_panels(data: pd.DataFrame, name: str, across: str, caption: str, ax
     return axes
 
 
-def _effects(frame: Frame, rows: pd.DataFrame) -> None:
+def _effects(frame: Frame, rows: DataFrame) -> None:
     """Draw one panel: a point and a line for each row, with its numbers to the right."""
     ax = frame.ax
     ink = frame.tone()
@@ -199,7 +199,7 @@ def _effects(frame: Frame, rows: pd.DataFrame) -> None:
 
 @Picture
 def over_time(
-    effect: pd.DataFrame,
+    effect: DataFrame,
     metric: str | None = None,
     *,
     treatment: Any = None,

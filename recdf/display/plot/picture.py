@@ -14,7 +14,7 @@ from textwrap import fill as fill_text
 from typing import Any, Generic, ParamSpec
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame, Series
 
 from ...docstrings import says_as
 from ...errors import DataError, OptionError, not_loaded
@@ -67,12 +67,12 @@ class Picture(Generic[PlotArguments]):
     """A function that draws a table, and `.data`, the function that returns the frame that is
     drawn."""
 
-    data: Callable[PlotArguments, pd.DataFrame]
+    data: Callable[PlotArguments, DataFrame]
     __name__: str
     __signature__: inspect.Signature
 
     def __init__(self, steps: Callable[PlotArguments, Steps]) -> None:
-        def data(*args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> pd.DataFrame:
+        def data(*args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> DataFrame:
             return next(steps(*args, **kwargs))
 
         self._steps = steps
@@ -227,7 +227,7 @@ class Frame:
 
     def lines(
         self,
-        data: pd.DataFrame,
+        data: DataFrame,
         x: str,
         y: str,
         first: Sequence[str] = (),
@@ -237,7 +237,7 @@ class Frame:
     ) -> None:
         """Draw one line per model, with a band where the column `band` says so. The column `said`
         tells of each point."""
-        banded = data.get("band", pd.Series(False, data.index))
+        banded = data.get("band", Series(False, data.index))
         for model, rows, look in by_model(data, first):
             own = banded[rows.index]
             given = {"linewidth": 1 if look is REST else 2} | settings
@@ -250,15 +250,13 @@ class Frame:
             if own.any():
                 self.band(rows[own], x, look.colour, step=step)
 
-    def band(self, rows: pd.DataFrame, x: str, colour: str, **settings: Any) -> None:
+    def band(self, rows: DataFrame, x: str, colour: str, **settings: Any) -> None:
         ends = rows["ci_low"], rows["ci_high"]
         self.ax.fill_between(rows[x], *ends, color=colour, alpha=0.15, linewidth=0, **settings)
 
-    def marks(
-        self, x: pd.Series, y: Any, signs: pd.Series, said: Any, size: float, name: str
-    ) -> None:
+    def marks(self, x: Series, y: Any, signs: Series, said: Any, size: float, name: str) -> None:
         """Draw one mark per difference with the look of its sign, hollow where it is open."""
-        marks = pd.DataFrame({"x": x, "y": y, "said": said, "sign": signs}).dropna()
+        marks = DataFrame({"x": x, "y": y, "said": said, "sign": signs}).dropna()
         for sign, (colour, marker) in MARK_OF_SIGN.items():
             own = marks[marks["sign"] == sign]
             if len(own):
@@ -270,7 +268,7 @@ class Frame:
                 )
                 says(drawn, words, name)
 
-    def tiles(self, cells: pd.DataFrame, *, left: bool = False) -> None:
+    def tiles(self, cells: DataFrame, *, left: bool = False) -> None:
         """Draw a table from the top: one box for each row of `x`, `y`, `colour`, `text` and `said`,
         the text in its middle or at its left edge."""
         from matplotlib.colors import to_rgba

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
@@ -36,7 +37,7 @@ ROW_HEIGHT = 0.3  # inches
 
 @Picture
 def heat(
-    summary: pd.DataFrame,
+    summary: DataFrame,
     *,
     rows: Any,
     columns: Any,
@@ -110,7 +111,7 @@ def heat(
     high = np.nanmax(values)
     shade = Normalize(low - 0.15 * (high - low), high + 0.6 * (high - low))
     form = form_of(*values)
-    cells = pd.DataFrame(list(np.ndindex(*grid.shape)), columns=["y", "x"])
+    cells = DataFrame(list(np.ndindex(*grid.shape)), columns=["y", "x"])
     cells["text"] = [number(value, form) for value in values]
     cells["said"] = (
         pd.Series(map(", ".join, itertools.product(down, across))) + ": " + cells["text"]
@@ -133,7 +134,7 @@ def heat(
 
 @Picture
 def pairs(
-    comparison: pd.DataFrame,
+    comparison: DataFrame,
     *,
     metric: str | None = None,
     ax: Axes | None = None,
@@ -186,7 +187,7 @@ def pairs(
         )
     records = rows.to_dict("records")
     records += [*map(turned, records)]
-    data = pd.DataFrame(
+    data = DataFrame(
         {
             "model": str(row["model"]),
             "other": str(row["baseline"]),
@@ -234,7 +235,7 @@ def pairs(
 
 @Picture
 def lists(
-    hit_table: pd.DataFrame,
+    hit_table: DataFrame,
     user: Any,
     *,
     models: Sequence[Any] | None = None,
@@ -284,7 +285,7 @@ def lists(
         raise OptionError(f"user={user!r} has no list in hit_table[{JOINED_BY.join(keys)!r}]")
     known = [*before, "rank", "hit", "gain", "value"]
     shown = rows[[*hit_table.columns.difference(known, sort=False), item][0]]
-    data = pd.DataFrame(
+    data = DataFrame(
         {
             "model": labels(rows, by),
             "rank": rows["rank"].astype("Int64").array,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...judge.choices import as_columns
 from ...tables.cells import estimated, visible
@@ -119,15 +120,13 @@ def best_first(values: pd.Series, better: str, highlight: Any = None) -> list[st
     return [*marked, *[name for name in map(str, order) if name not in marked][:BEST]]
 
 
-def of_few_or_best(data: pd.DataFrame, best: Sequence[str]) -> pd.Series:
+def of_few_or_best(data: DataFrame, best: Sequence[str]) -> pd.Series:
     """Tell for each row whether its model has a band: bands of many models would hide one
     another."""
     return data["model"].isin(best[:1]) | (data["model"].nunique() <= MANY_MODELS)
 
 
-def by_model(
-    data: pd.DataFrame, first: Sequence[str] = ()
-) -> list[tuple[str, pd.DataFrame, ModelLook]]:
+def by_model(data: DataFrame, first: Sequence[str] = ()) -> list[tuple[str, DataFrame, ModelLook]]:
     """Return the label, the rows and the look of every model, in the order of first appearance,
     grey ones first."""
     found = looks(data["model"].map(str), first)
@@ -140,7 +139,7 @@ def by_model(
 # -- texts
 
 
-def spoken(names: Iterable[str], rows: pd.DataFrame, value: str = "value") -> list[str]:
+def spoken(names: Iterable[str], rows: DataFrame, value: str = "value") -> list[str]:
     """Return the value of each row with its interval in words, such as `knn: 0.185 [0.172,
     0.198]`."""
     numbers = rows[[value, "ci_low", "ci_high"]].to_numpy(float, na_value=np.nan)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
+from pandas import DataFrame
 
 from ...diagnostics.gate_records import Gate
 from ...diagnostics.history import History
@@ -122,14 +123,14 @@ def experiment_section(page: Page, effects: NamedTables) -> Sections:
     )
 
 
-def position_section(page: Page, table: pd.DataFrame) -> Sections:
+def position_section(page: Page, table: DataFrame) -> Sections:
     yield Section("positions", "Positions", drawings=[page.draw(plot.position, table)])
 
 
 PAIR_OF_EFFECT = ["metric", "treatment", "control"]
 
 
-def over_time_section(page: Page, table: pd.DataFrame) -> Sections:
+def over_time_section(page: Page, table: DataFrame) -> Sections:
     """Draw effects by period, a picture for each metric and pair of variants."""
     shown: Any = table.filter(PAIR_OF_EFFECT).drop_duplicates().to_dict("records")
     drawings = [page.draw(plot.over_time, table, **one) for one in shown]
@@ -154,7 +155,7 @@ def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
 
 def _checked(tables: ReportTables, sound: Badge) -> list[str]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
-    table = next(iter(tables.experiment.values()), pd.DataFrame())
+    table = next(iter(tables.experiment.values()), DataFrame())
     known = {
         name
         for one in (table, tables.health)
@@ -320,7 +321,7 @@ def _decision_said(tables: ReportTables) -> list[str]:
     return [*map(TABLE_KINDS["decision"].said, rows), *planned]
 
 
-def _decision_case(decision: pd.DataFrame) -> Case:
+def _decision_case(decision: DataFrame) -> Case:
     """Return the badge and the action of a decision: its look is that of the first treatment, and
     its words tell treatments apart."""
     names = decision["treatment"].map(name_of).groupby(decision["effect"], sort=False)
@@ -420,7 +421,7 @@ def gate_section(page: Page, gate: Gate) -> Sections:
     yield told_section(page, "gate", "Gate", {"Gate": gate.table}, gate.notes)
 
 
-def check_section(page: Page, table: pd.DataFrame) -> Sections:
+def check_section(page: Page, table: DataFrame) -> Sections:
     """Show the findings of `rd.check` with the whole text of their effects; ids of users only if
     they are asked for. Of an audit, show its levels too."""
     shown = table if page.examples is True else table.drop(columns="examples", errors="ignore")
@@ -443,7 +444,7 @@ def history_section(page: Page, history: History) -> Sections:
     )
 
 
-def _words_of_table(table: pd.DataFrame) -> list[str]:
+def _words_of_table(table: DataFrame) -> list[str]:
     """Say the rows of a table that has few; of any other, how many have which verdict, and the rows
     that say worse."""
     rows = harm_first(table).to_dict("records")
@@ -463,7 +464,7 @@ def _titled(kind: Kind, name: str) -> str:
 # -- off-policy, history
 
 
-def off_policy_section(page: Page, table: pd.DataFrame) -> Sections:
+def off_policy_section(page: Page, table: DataFrame) -> Sections:
     """Show estimates of policies that did not run. The case is about the best estimate that may be
     trusted: its trust is the badge."""
     rows = table.to_dict("records")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ..._version import version_and_build
 from ...experiments.compare.by_segment import segment_sentences
@@ -97,14 +98,14 @@ class Page:
         made.legend = legend
         return made
 
-    def forests(self, table: pd.DataFrame) -> list[Drawing]:
+    def forests(self, table: DataFrame) -> list[Drawing]:
         """Draw a table as `plot.forest` does, a picture for each of its panels."""
         rows = harm_first(table)
         panels = rows.groupby(plot.forest.data(rows)["metric"], sort=False)
         heads = (panel.head(self.most) for _, panel in panels)
         return [self.draw(plot.forest, one, lines=len(one)) for one in heads]
 
-    def block(self, given: pd.DataFrame, caption: str, file: str) -> TableBlock:
+    def block(self, given: DataFrame, caption: str, file: str) -> TableBlock:
         """Return a table of a known kind as the page shows it: rows that say worse first, without
         the columns that say nothing; what all rows are about stands in the caption."""
         table = harm_first(given)
@@ -283,7 +284,7 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
     yield Section("segments", "Segments", tables=tables, drawings=drawings, said=said, case=case)
 
 
-def _for_whom(given: pd.DataFrame, pair: tuple[str, str], metric: str) -> list[Reason]:
+def _for_whom(given: DataFrame, pair: tuple[str, str], metric: str) -> list[Reason]:
     """Say in which segments a pair is worse on a metric, each with the form of its verdict, or that
     this is shown in none; and whether its effect differs between segments."""
     new, old = sides_of(given)

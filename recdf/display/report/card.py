@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...experiments.compare.cheap_labels import compared_labels
 from ...experiments.compare.paired import sentence_of_both
@@ -93,7 +94,7 @@ OPEN_ACTIONS = {
 }
 
 
-def pair_row(table: pd.DataFrame, metric: str, model: str, rival: str) -> tuple[Any, int]:
+def pair_row(table: DataFrame, metric: str, model: str, rival: str) -> tuple[Any, int]:
     """Return the one row about two models as `model` sees it, None if it is not there, and how many
     tests of the metric were adjusted together with it."""
     on = table["metric"].map(str).eq(metric).to_numpy(bool)
@@ -363,7 +364,7 @@ def _belief(subject: Subject, row: TableRow | None) -> list[str]:
     table = subject.comparison
     if table.empty:
         return []
-    rows = pd.DataFrame([row]) if row else table
+    rows = DataFrame([row]) if row else table
     units = [unit for unit in ("list", "user") if f"n_{unit}s" in rows]
     if len(units) == 2 and {*rows["n_lists"]} == {*rows["n_users"]}:
         units = ["list"]
@@ -379,7 +380,7 @@ def _belief(subject: Subject, row: TableRow | None) -> list[str]:
     ]
 
 
-def one_sided(rows: pd.DataFrame) -> list[str]:
+def one_sided(rows: DataFrame) -> list[str]:
     """Say what one-sided tests can show: nothing on the other side."""
     if not (side := sides_of_tests(rows)):
         return []
@@ -471,7 +472,7 @@ def _overturning(subject: Subject, check: GivenTable, case: Case) -> Iterator[Re
     if row:
         both = {side: names[str(row[side])] for side in BOTH_SIDES}
         yield Reason(sentence_of_both({**row, **both}))
-        for i, said in enumerate(seed_sentences(subject.result, pd.DataFrame([row]))):
+        for i, said in enumerate(seed_sentences(subject.result, DataFrame([row]))):
             beyond = "not beyond the spread over seeds" if i and sign_of(row) != "open" else ""
             yield Reason(said, beyond, "train each model with more seeds")
     if subject.of_accuracy and subject.primary in per_user:

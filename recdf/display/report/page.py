@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas import DataFrame
 
 from ..._version import __version__
 from ...diagnostics.gate_records import Gate
@@ -49,19 +50,19 @@ def report(
     title: str | None = None,
     baseline: Any = None,
     k: Positive = 10,
-    comparison: pd.DataFrame | None = None,
-    experiment: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None,
-    health: pd.DataFrame | None = None,
-    check: pd.DataFrame | None = None,
+    comparison: DataFrame | None = None,
+    experiment: DataFrame | Mapping[str, DataFrame] | None = None,
+    health: DataFrame | None = None,
+    check: DataFrame | None = None,
     gate: Gate | None = None,
-    segments: pd.DataFrame | None = None,
-    off_policy: pd.DataFrame | None = None,
-    exposure: pd.DataFrame | None = None,
-    log: pd.DataFrame | None = None,
-    position: pd.DataFrame | None = None,
-    over_time: pd.DataFrame | None = None,
+    segments: DataFrame | None = None,
+    off_policy: DataFrame | None = None,
+    exposure: DataFrame | None = None,
+    log: DataFrame | None = None,
+    position: DataFrame | None = None,
+    over_time: DataFrame | None = None,
     metrics: Columns | None = None,
-    examples: bool | pd.DataFrame = False,
+    examples: bool | DataFrame = False,
     max_rows: Positive = 500,
     overwrite: bool = False,
     progress: bool | None = None,

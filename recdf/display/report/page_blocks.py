@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...judge.verdict import codes_of, is_withheld, sign_of
 from ...tables.cells import (
@@ -265,7 +266,7 @@ def badge(kind: BadgeKind, words: str, small: str = "") -> Shown:
     return Shown(Cell(words, small=small), words.casefold(), Badge(kind, words))
 
 
-def reaches(ends: pd.DataFrame, scales: Any) -> pd.Series:
+def reaches(ends: DataFrame, scales: Any) -> pd.Series:
     """Return how far the intervals of each row reach from zero on its scale; `ends` has the
     estimates and their bounds."""
     sizes = ends.abs().replace(np.inf, np.nan).max(axis=1)
@@ -290,7 +291,7 @@ def shown_table(
     caption: str,
     rows: Sequence[ShownRow],
     most: int,
-    frame: pd.DataFrame,
+    frame: DataFrame,
     file: str,
     more: int = 0,
     **look: Any,
@@ -307,6 +308,6 @@ def shown_table(
     return TableBlock(caption, head, align, cells, csv_of(frame), file, more=more, **look)
 
 
-def csv_of(frame: pd.DataFrame) -> str:
+def csv_of(frame: DataFrame) -> str:
     """Return a frame as CSV text with full numbers."""
     return frame.to_csv(index=False, lineterminator="\n")

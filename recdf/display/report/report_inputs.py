@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ...diagnostics.gate_records import Gate
 from ...diagnostics.history import History
@@ -50,8 +50,8 @@ BOTH_SIDES = ("model", "baseline")
 MANY_SEGMENTS = 12  # a carried column of more values names no segments
 
 
-GivenTable = pd.DataFrame | None  # None where its section is left out
-NamedTables = Mapping[str, pd.DataFrame]
+GivenTable = DataFrame | None  # None where its section is left out
+NamedTables = Mapping[str, DataFrame]
 
 
 class ReportTables(NamedTuple):
@@ -72,7 +72,7 @@ class ReportTables(NamedTuple):
     ran: Mapping[str, Any] | None = None
     decision: GivenTable = None
     history: History | None = None
-    beside: Mapping[str, pd.DataFrame] = {}  # other tables of the experiment, by their name
+    beside: Mapping[str, DataFrame] = {}  # other tables of the experiment, by their name
 
     @property
     def effects(self) -> list[dict[Any, Any]]:
@@ -100,8 +100,8 @@ class Subject:
     ) -> None:
         found = with_units(result, unit_col)
         # Without attrs, which pandas would copy for every frame and column that is made.
-        per_user = pd.DataFrame(found.per_user)
-        whole = pd.DataFrame(found.summary)
+        per_user = DataFrame(found.per_user)
+        whole = DataFrame(found.summary)
         # The lists with labels of people, which is `result` where there are no cheap ones.
         self.people = self.result = Evaluation(per_user, whole, found.spec)
         if cheap is not None:
@@ -142,17 +142,17 @@ class Subject:
             tested = self.tested if base is not None else self.tested[:1]
             comparison = compare(self.result, tested, baseline=base, correction="holm")
         else:  # nothing is compared
-            comparison = pd.DataFrame(columns=TABLE_KINDS["pairs"].columns)
+            comparison = DataFrame(columns=TABLE_KINDS["pairs"].columns)
         self.comparison = comparison
         # With a baseline, the marks of the leaderboard are those of the comparison; no test is
         # made twice.
         marked = base is not None and comparison.columns[0] == "metric"
-        tests = comparison if marked else pd.DataFrame()
+        tests = comparison if marked else DataFrame()
         every = [*dict.fromkeys([*self.columns, *summary["column"]])]
         values = values_frame(RowsInMemory(self.result), summary, every)
         self.board = board_of(self.result, values, base, tests)
 
-    def _of_this_result(self, comparison: pd.DataFrame) -> pd.DataFrame:
+    def _of_this_result(self, comparison: DataFrame) -> DataFrame:
         """Return a comparison that was given, the verdict withheld where a row has other numbers
         than the result, or says the other direction."""
         values = self.summary.set_index(["model", "column"])["value"].to_dict()
@@ -185,7 +185,7 @@ class Subject:
         return marked(self.short[str(label)]) if str(label) in self.short else name_of(label)
 
     @cached_property
-    def pairs(self) -> pd.DataFrame:
+    def pairs(self) -> DataFrame:
         """Return the comparison of every pair of models on the first metric, all one family, which
         may be the one that the page has."""
         own = self.comparison
@@ -205,7 +205,7 @@ class Subject:
         """Return the family of a metric, an empty text for one of the caller's own."""
         return self.meanings.set_index("column")["family"].get(column, "")
 
-    def values(self, column: str) -> pd.DataFrame:
+    def values(self, column: str) -> DataFrame:
         """Return the rows of one metric, by model."""
         return self.summary[self.summary["column"] == column].set_index("model")
 
@@ -278,7 +278,7 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
             returned = f"what {call} returned" if call else BY_PERIOD
             parts[name] = as_written(need(table, name, columns, returned))
     given = given._replace(**parts)
-    if isinstance(experiment, pd.DataFrame) and given.health is not None:
+    if isinstance(experiment, DataFrame) and given.health is not None:
         # Of several tables, some may be of another run over the same users.
         refuse_two_runs({"experiment": experiment, "health": given.health})
     if given.gate is not None:

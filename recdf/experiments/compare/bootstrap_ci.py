@@ -6,6 +6,7 @@ from operator import itemgetter
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import EmptyPopulationError
 from ...inputs.constraints import SeveralRepetitions
@@ -31,7 +32,7 @@ from ..samples import read_metrics, sum_by
 
 @takes_options("by", "cluster")
 def bootstrap_ci(
-    per_user: pd.DataFrame,
+    per_user: DataFrame,
     metrics: NamedMetrics,
     *,
     by: Columns | None = None,
@@ -41,7 +42,7 @@ def bootstrap_ci(
     seed: Natural = 0,
     progress: bool | None = None,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Interval of a mean, or of a ratio of sums, by a Poisson bootstrap over units.
 
     In replicate b every unit u gets a weight w_bu ~ Poisson(1); the replicate is Σ_u w_bu N_u / Σ_u
@@ -153,7 +154,7 @@ def bootstrap_ci(
                     row |= numbers
             shown.add()
     which = np.repeat(np.arange(len(groups)), len(columns))
-    table = pd.DataFrame(rows).assign(method="percentile", n_resamples=n_resamples, seed=seed)
+    table = DataFrame(rows).assign(method="percentile", n_resamples=n_resamples, seed=seed)
     name_heaviest(table, weighted=False)
     result = pd.concat([groups.iloc[which].reset_index(drop=True), table], axis=1)
     return result[[*by_cols, *INTERVAL_COLUMNS]]

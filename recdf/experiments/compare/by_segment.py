@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
@@ -57,7 +58,7 @@ def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], 
     return keys, names
 
 
-def known_segments(segments: pd.DataFrame, keys: list[str], names: list[str]) -> pd.DataFrame:
+def known_segments(segments: DataFrame, keys: list[str], names: list[str]) -> DataFrame:
     """Return the rows with a key, one for each; amounts and dates become bands."""
     known = segments.dropna(subset=keys).reset_index(drop=True)
     # By codes: ids that a float cannot hold are an error of their own.
@@ -70,8 +71,8 @@ def known_segments(segments: pd.DataFrame, keys: list[str], names: list[str]) ->
 
 
 def segments_of_lists(
-    lists: pd.DataFrame, known: pd.DataFrame, keys: Sequence[str], names: list[str]
-) -> pd.DataFrame:
+    lists: DataFrame, known: DataFrame, keys: Sequence[str], names: list[str]
+) -> DataFrame:
     """Return the segments of every list, null where its user has none."""
     (of_list, of_row), n = key_codes([("per_user", lists), ("segments", known)], keys)
     return known[names].reindex(first_rows(of_row, n)[of_list])
@@ -83,10 +84,10 @@ class Segments(NamedTuple):
 
     names: list[str]
     keys: Sequence[str] = ()
-    known: pd.DataFrame | None = None
+    known: DataFrame | None = None
 
     @classmethod
-    def of(cls, by: list[str], segments: pd.DataFrame | None, user_col: list[str]) -> Segments:
+    def of(cls, by: list[str], segments: DataFrame | None, user_col: list[str]) -> Segments:
         """Those of the rows, or those of a frame of users."""
         if segments is None:
             return cls(by)
@@ -103,15 +104,15 @@ class Segments(NamedTuple):
         """Those of the columns of users, which nulls change."""
         return {} if self.known is None else dict(self.known[self.names].dtypes)
 
-    def of_rows(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def of_rows(self, rows: DataFrame) -> DataFrame:
         """The rows with the segments of every list, null where its user has none."""
         if self.known is None:
             return rows
         return beside_columns(rows, segments_of_lists(rows, self.known, self.keys, self.names))
 
     def split(
-        self, frames: Sequence[pd.DataFrame]
-    ) -> tuple[tuple[int, int], list[tuple[pd.DataFrame, list[Codes]]]]:
+        self, frames: Sequence[DataFrame]
+    ) -> tuple[tuple[int, int], list[tuple[DataFrame, list[Codes]]]]:
         """How many rows have no segment, and of how many; and the label of every segment, as a
         frame of one row, with its rows in each frame."""
         found = pd.concat([frame[self.names] for frame in frames], ignore_index=True)
@@ -139,7 +140,7 @@ class Segments(NamedTuple):
         )
 
 
-def _in_bands(column: pd.Series) -> pd.Series:
+def _in_bands(column: Series) -> Series:
     """Return a column of many amounts or dates cut into bands of about as many users; other columns
     as they stand."""
     n = column.nunique()
@@ -157,7 +158,7 @@ def _in_bands(column: pd.Series) -> pd.Series:
     texts = [f"{edge:%Y-%m-%d}" if dates else f"{edge:.4g}" for edge in edges]
     names = [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
     places = np.clip(edges.iloc[1:-1].searchsorted(plain, "right"), 0, len(names) - 1)
-    return pd.Series(np.array(names, object)[places], column.index).where(column.notna())
+    return Series(np.array(names, object)[places], column.index).where(column.notna())
 
 
 _LABELS = ["metric", "control", "treatment", "baseline", "model"]
@@ -180,13 +181,13 @@ _KEPT = [
 
 @checks_names
 def segment_effects(
-    comparison: pd.DataFrame,
+    comparison: DataFrame,
     *,
     by: Columns | None = None,
     correction: Correction = "holm",
     confidence: Share = 0.95,
     details: bool = False,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Test whether the effect on each metric differs between segments, and shrink the effects of
     single segments.
 
@@ -344,15 +345,15 @@ def segment_effects(
             "remarks": "; ".join(remarks),
             "verdict": sentence("segments", effect, why, remarks, plain.iloc[row].to_dict()),
         }
-        parts.append(pd.DataFrame(numbers, index=own))
+        parts.append(DataFrame(numbers, index=own))
     by_columns(comparison, "comparison", segments, list(numbers))
     kept = [name for name in _KEPT if name in table and name not in segments]
-    result = pd.DataFrame(table[[*segments, *kept]])
+    result = DataFrame(table[[*segments, *kept]])
     result.attrs = {"recdf_comparison": {"unit": unit_of_rows(comparison)}}
     return default_columns(result.join(pd.concat(parts)), details)
 
 
-def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+def segment_sentences(comparison: DataFrame) -> dict[tuple[str, str, str], str]:
     """Say whether the effect differs between segments, for each metric, new and old variant (or
     model) as texts."""
     found = comparison if "shrunken" in comparison else segment_effects(comparison)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import DataError, EmptyPopulationError, OptionError
 from ...inputs.constraints import OneLabel
@@ -75,8 +76,8 @@ POWERED_COLUMNS = [
 
 @checks_names
 def prediction_powered(
-    human: pd.DataFrame,
-    cheap: pd.DataFrame,
+    human: DataFrame,
+    cheap: DataFrame,
     metrics: Columns | None = None,
     *,
     model_col: str = "model",
@@ -89,7 +90,7 @@ def prediction_powered(
     larger_is_better: Columns | None = None,
     confidence: Share = 0.95,
     bounds: Mapping[str, tuple[float, float]] | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Estimate means, or differences of models, from few lists that people judged and many that a
     judge labelled.
 
@@ -265,7 +266,7 @@ def prediction_powered(
                 f = np.where(judged & ~there, np.nan, f)
             row = labelled_row(y, f, lists, ends, confidence, beside=beside, **given)
             rows.append({"model": runs.models[model], "metric": name, **row})
-    table = pd.DataFrame(rows).assign(baseline=baseline, confidence=confidence)
+    table = DataFrame(rows).assign(baseline=baseline, confidence=confidence)
     share_samples(table, np.zeros(len(table)))
     name_heaviest(table, weighted=False)
     joint = table["n_effective"] > table["n_human"] * 1.02
@@ -278,7 +279,7 @@ def prediction_powered(
 
 
 def shared_metrics(
-    human: pd.DataFrame, cheap: pd.DataFrame, metrics: Any, role: str = "human"
+    human: DataFrame, cheap: DataFrame, metrics: Any, role: str = "human"
 ) -> list[str]:
     """Return the metrics that both tables have; one that is defined in two ways raises."""
     human = frame_of(role, human)
@@ -308,12 +309,12 @@ def cheap_column(name: str) -> str:
 
 
 def join_labels(
-    human: pd.DataFrame,
-    cheap: pd.DataFrame,
+    human: DataFrame,
+    cheap: DataFrame,
     names: Sequence[str],
     keys: Sequence[str],
     role: str = "human",
-) -> pd.DataFrame:
+) -> DataFrame:
     """Return the rows of `cheap` with values of people in `names`, null where nobody judged, and
     the cheap ones beside.
 
@@ -523,7 +524,7 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[AnyRow]) -> list[
     return said
 
 
-def compared_labels(table: pd.DataFrame) -> list[str]:
+def compared_labels(table: DataFrame) -> list[str]:
     """Say the same of a comparison, which was made with cheap labels if it has their columns."""
     if "n_human" not in table or not len(table):
         return []
@@ -539,7 +540,7 @@ def compared_labels(table: pd.DataFrame) -> list[str]:
     return said
 
 
-def share_p_random(table: pd.DataFrame, samples: Any) -> None:
+def share_p_random(table: DataFrame, samples: Any) -> None:
     """Let rows about one sample of lists share what tells of its being random, since what the judge
     says of one model, or by one metric, holds for all: p is the smaller of a row's own and of the
     smallest p of the sample times its number of rows (Bonferroni)."""
@@ -548,7 +549,7 @@ def share_p_random(table: pd.DataFrame, samples: Any) -> None:
     table["p_random"] = np.fmin(table["p_random"], shared)
 
 
-def share_samples(table: pd.DataFrame, samples: Any) -> None:
+def share_samples(table: DataFrame, samples: Any) -> None:
     """Share p_random among the rows of a sample, and remark those whose sample is not random."""
     share_p_random(table, samples)
     remark(table, table["p_random"] < NOT_RANDOM, "not_random")

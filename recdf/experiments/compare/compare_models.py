@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import OptionError
 from ...inputs.constraints import OneLabel
@@ -66,12 +67,12 @@ def compare_models(
     weight_col: str | None = None,
     unit_col: Columns | None = None,
     by: Columns | None = None,
-    segments: pd.DataFrame | None = None,
+    segments: DataFrame | None = None,
     options: Options | None = None,
     cheap: Any = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     details: bool = False,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
     * test "t": t = d̄/(s_d/√n) with n − 1 degrees of freedom, interval d̄ ∓ t_q·s_d/√n.
@@ -311,7 +312,7 @@ def compare_models(
         warn_of_weights(frames[0], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
     parts, rows = zip(*runs.tables(names, settings, declared, progress), strict=True)
     used = seed if TESTS[test].resampled else None
-    result = pd.DataFrame(chain.from_iterable(rows)).assign(test=test, seed=used)
+    result = DataFrame(chain.from_iterable(rows)).assign(test=test, seed=used)
     for name in ("n_resamples", "seed"):
         result[name] = result[name].astype("Int64")
     of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])

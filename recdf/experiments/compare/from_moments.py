@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, Never
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ...docstrings import says_as
 from ...errors import DataError, DuplicateError, OptionError
@@ -77,7 +77,7 @@ OF_A_PART = 1e-6
 
 @takes_options("user_col", "by")
 def variant_moments(
-    data: pd.DataFrame,
+    data: DataFrame,
     metrics: NamedMetrics,
     *,
     covariates: NamedMetrics | None = None,
@@ -86,7 +86,7 @@ def variant_moments(
     nan: RaiseOrDrop = "raise",
     user_col: Columns | None = None,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Reduce users to the moments of each variant, from which `compare_variants_from_moments` makes
     its table.
 
@@ -282,7 +282,7 @@ class MomentArms(ArmsInCells):
     """Users of whom only the moments are known."""
 
     table: MomentTable
-    health: pd.DataFrame | None
+    health: DataFrame | None
 
     @classmethod
     def of(
@@ -290,7 +290,7 @@ class MomentArms(ArmsInCells):
         table: MomentTable,
         specs: Specs,
         covariates: CovariateColumns,
-        health: pd.DataFrame | None,
+        health: DataFrame | None,
     ) -> MomentArms:
         """The arms of a table, which must have what each metric needs."""
         shape = len(table.groups), len(table.variants), 1, 1
@@ -416,7 +416,7 @@ _ROUNDING = 1e-9
 @says_as(compare_variants)
 @checks_names
 def compare_variants_from_moments(
-    moments: pd.DataFrame,
+    moments: DataFrame,
     metrics: NamedMetrics | None = None,
     *,
     control: OneLabel,
@@ -430,7 +430,7 @@ def compare_variants_from_moments(
     primary: Columns | None = None,
     sequential_n: int | None = None,
     expected: PlannedShares | None = None,
-    health: pd.DataFrame | None = None,
+    health: DataFrame | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     test: VariantTest | Mapping[str, VariantTest] = "t",
@@ -438,7 +438,7 @@ def compare_variants_from_moments(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     details: bool = False,
     **needs_users: Never,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare every variant with the control, from the moments of its users: the table of
     `compare_variants`.
 
@@ -538,7 +538,7 @@ def compare_variants_from_moments(
         metrics = every
     elif isinstance(metrics, str | list | tuple):
         metrics = list(dict.fromkeys(subset("metrics", metrics, every)))
-    columns = pd.DataFrame(columns=every)
+    columns = DataFrame(columns=every)
     specs = metric_specs(metrics, columns, "the metrics in moments")
     past = covariate_specs(covariates, specs, columns, "the metrics in moments")
     _refuse_regression(specs, past)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import ColumnError, DataError, NoOverlapWarning, RecdfWarning, examples, warn_user
 from ...inputs.door import takes_options
@@ -51,8 +52,8 @@ USERS_AT_ONCE = 2**13
 
 @takes_options("user_col", "item_col", "score_col", "rank_col")
 def interleave(
-    a: pd.DataFrame,
-    b: pd.DataFrame,
+    a: DataFrame,
+    b: DataFrame,
     k: Positive = 10,
     *,
     method: Interleaving = "team_draft",
@@ -62,7 +63,7 @@ def interleave(
     score_col: str | Literal[False] | None = None,
     rank_col: str | None = None,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Mix the lists of two recommenders into one list per user, and say which of them each item
     stands for.
 
@@ -315,8 +316,8 @@ def _refuse_same(keys: list[str], item_col: str) -> None:
 
 @takes_options("item_col")
 def compare_interleaved(
-    log: pd.DataFrame,
-    clicks: pd.DataFrame,
+    log: DataFrame,
+    clicks: DataFrame,
     *,
     unit_col: Columns = "user_id",
     credit: str = "clicks",
@@ -326,7 +327,7 @@ def compare_interleaved(
     confidence: float = 0.95,
     options: Options | None = None,
     details: bool = False,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare the two recommenders of interleaved lists by the clicks that their items got.
 
     For every unit, d is the credit of b minus that of a, 0 for a unit without clicks. The test is
@@ -450,7 +451,7 @@ def compare_interleaved(
     key = f"unit of {metric}"
     rows = np.arange(n_units)
     table = compare_models(
-        {name: pd.DataFrame({key: rows, metric: of}) for name, of in (("a", a), ("b", b))},
+        {name: DataFrame({key: rows, metric: of}) for name, of in (("a", a), ("b", b))},
         metric,
         baseline="a",
         user_col=key,
@@ -489,7 +490,7 @@ def compare_interleaved(
     return default_columns(Comparison.of(table.assign(**more, **verdicts)), details)
 
 
-def _credit_of_items(log: pd.DataFrame) -> Floats:
+def _credit_of_items(log: DataFrame) -> Floats:
     """What a click on each item counts: positive for b, negative for a, 0 for no team."""
     team = log["team"].astype(object).where(log["team"].notna(), "").astype(str)
     sign = team.map({"a": -1.0, "b": 1.0, "": 0.0}).astype(np.float64)

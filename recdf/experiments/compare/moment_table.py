@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from ...errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ...inputs.options import as_columns
@@ -53,8 +54,8 @@ class MomentTable:
     """`numbers` has an array (cells, metrics) by each name of `CELL_NUMBERS`, and `covariances` is
     (cells, metrics, metrics). A number that is not known is NaN."""
 
-    groups: pd.DataFrame
-    variants: pd.Series
+    groups: DataFrame
+    variants: Series
     metrics: list[str]
     numbers: Mapping[str, Floats]
     covariances: Floats
@@ -75,7 +76,7 @@ class MomentTable:
         zeros = np.where(low > 0, 0.0, of["n_zero"])
         return KnownMoments(n[:, 0], mean, central, skewness, low, high, zeros)
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self) -> DataFrame:
         """One row per (group, variant, metric) that has users, and per covariance."""
         there = self.n_users > 0
         of = {name: values[there] for name, values in self.numbers.items()}
@@ -83,11 +84,11 @@ class MomentTable:
             of["std"] = np.where(of["n"] > 1, np.sqrt(of["var"] * of["n"] / (of["n"] - 1)), np.nan)
         of |= {name: of[name].astype(np.int64) for name in ("n", "n_null")}
 
-        def labelled(at: Any, numbers: Mapping[str, Any]) -> pd.DataFrame:
+        def labelled(at: Any, numbers: Mapping[str, Any]) -> DataFrame:
             group, variant = np.divmod(at[0], len(self.variants))
             labels = self.groups.take(group).reset_index(drop=True)
             labels[self.variants.name] = self.variants.array.take(variant)
-            labels["metric"] = pd.Series([self.metrics[i] for i in at[1]], dtype=str)
+            labels["metric"] = Series([self.metrics[i] for i in at[1]], dtype=str)
             return labels.assign(**numbers)
 
         moments = labelled(np.nonzero(there), {name: of[name] for name in MOMENT_COLUMNS[1:]})
@@ -104,7 +105,7 @@ class MomentTable:
         of_pairs = {
             "n": size.astype(np.int64),
             "mean": mean[left],
-            "other": pd.Series([self.metrics[one] for one in right[1]], dtype=str),
+            "other": Series([self.metrics[one] for one in right[1]], dtype=str),
             "mean_other": mean[right],
             "covariance": self.covariances[(*left, right[1])] * size / np.maximum(size - 1, 1),
         }
@@ -112,7 +113,7 @@ class MomentTable:
         return pd.concat([moments, labelled(left, of_pairs)], ignore_index=True)
 
 
-def label_columns(frame: pd.DataFrame, role: str, by: Any, variant_col: str) -> list[str]:
+def label_columns(frame: DataFrame, role: str, by: Any, variant_col: str) -> list[str]:
     """Return the columns of `by`. Neither they nor the variant may have the name of a column of a
     result."""
     require(frame, role, variant_col)
@@ -128,7 +129,7 @@ def label_columns(frame: pd.DataFrame, role: str, by: Any, variant_col: str) -> 
     return by_cols
 
 
-def names_of_metrics(moments: pd.DataFrame, variant_col: str, by: Any) -> list[str]:
+def names_of_metrics(moments: DataFrame, variant_col: str, by: Any) -> list[str]:
     """Check the columns of a frame of moments, and return its metrics in the order of its rows."""
     frame_of("moments", moments)
     if not set(NEEDED) & set(moments.columns):
@@ -161,13 +162,13 @@ def names_of_metrics(moments: pd.DataFrame, variant_col: str, by: Any) -> list[s
 
 
 def read_moments(
-    moments: pd.DataFrame, variant_col: str, by: Any, metrics: Sequence[str]
+    moments: DataFrame, variant_col: str, by: Any, metrics: Sequence[str]
 ) -> MomentTable:
     """Read a frame of moments of some metrics, and add the rows of the same segment, variant and
     metric."""
     names = pd.Index(metrics)
     by_cols = as_columns(by)
-    other_names = moments.get("other", pd.Series(None, moments.index))
+    other_names = moments.get("other", Series(None, moments.index))
     pairs = other_names.notna().to_numpy()
     place, other = (names.get_indexer(pd.Index(one)) for one in (moments["metric"], other_names))
     chosen = (place >= 0) & (~pairs | (other >= 0))
@@ -192,7 +193,7 @@ def read_moments(
 
 
 def _covariances(
-    rows: pd.DataFrame, cell: Codes, one: Codes, two: Codes, numbers: Mapping[str, Floats]
+    rows: DataFrame, cell: Codes, one: Codes, two: Codes, numbers: Mapping[str, Floats]
 ) -> Floats:
     """Σ(x − mean)(y − mean)/n of two metrics in each cell; NaN without rows."""
     n, mean, var = (numbers[name] for name in ("n", "mean", "var"))
@@ -233,7 +234,7 @@ def _covariances(
     return found
 
 
-def _read_numbers(moments: pd.DataFrame) -> dict[str, Floats]:
+def _read_numbers(moments: DataFrame) -> dict[str, Floats]:
     """The numbers of every row, and its standard deviation; NaN for what is not known."""
     read = {
         name: metric_values(moments, "moments", name)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import OptionError
 from ...inputs.constraints import OneLabel
@@ -78,7 +79,7 @@ def effect_over_time(
     progress: bool | None = None,
     options: Options | None = None,
     details: bool = False,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare every variant with the control in each period, and say whether the effect fades or
     grows.
 
@@ -279,7 +280,7 @@ def effect_over_time(
         users,
         variants=people.variants,
         variant=people.variant,
-        groups=pd.DataFrame({"period": periods.labels}),
+        groups=DataFrame({"period": periods.labels}),
         users=np.arange(len(people.frame)),
         strata=None,
         movable=movable_strata(known, users, exposure_col, strata_cols),
@@ -350,7 +351,7 @@ def effect_over_time(
 
 
 def _values_of_users(
-    rows: pd.DataFrame,
+    rows: DataFrame,
     specs: Mapping[str, MetricColumns],
     how: Any,
     missing: AbsentUsers,

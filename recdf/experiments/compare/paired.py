@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas import DataFrame
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
 from ...judge.cautions.table import NOT_MEASURED_ALIKE, skewness_makes
@@ -50,7 +51,7 @@ def frames_of_results(per_user: Any, in_buckets: bool = False) -> Any:
         return per_user
     if not hasattr(per_user, "per_user") or not hasattr(per_user, "spec"):
         return per_user
-    if not isinstance(per_user.per_user, pd.DataFrame):
+    if not isinstance(per_user.per_user, DataFrame):
         per_user = per_user.to_pandas()  # the rows of an engine come into memory
     table = per_user.per_user.copy(deep=False)
     table.attrs = {"recdf": per_user.spec}
@@ -63,9 +64,7 @@ def columns_of_results(per_user: Any) -> tuple[list[str], str]:
     several = isinstance(per_user, Mapping)
     given = per_user.values() if several else [per_user]
     # Asked for `per_user`, a result would read rows that stay in their files.
-    specs = (
-        one.spec for one in given if not isinstance(one, pd.DataFrame) and hasattr(one, "spec")
-    )
+    specs = (one.spec for one in given if not isinstance(one, DataFrame) and hasattr(one, "spec"))
     spec: AnySpec = next(specs, {})
     by = [] if several else list(spec.get("by", ()))
     key = list(spec.get("user_col", ["user_id"]))
@@ -202,7 +201,7 @@ def cut_off(spec: AnySpec, metric: str) -> int | None:
     return int(k) if at and k.isdecimal() else None
 
 
-def judge_both(table: pd.DataFrame, better: Directions) -> None:
+def judge_both(table: DataFrame, better: Directions) -> None:
     """Add the interval and the effect on the lists that both models have.
 
     The interval is as many standard errors wide as the one beside it.
@@ -489,7 +488,7 @@ def add_resamples(
 
 
 def add_turned(
-    table: pd.DataFrame,
+    table: DataFrame,
     effects: npt.NDArray[np.object_],
     equivalent: Mask,
     better: Directions,

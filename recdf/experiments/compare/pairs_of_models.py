@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...judge.choices import TESTS, PairMissing, Row, TwoPlaces, as_columns
 from ...judge.comparability import lists_shorter_than, names_of, other_truth, spec_of_each
@@ -176,7 +177,7 @@ class ModelLists(NamedTuple):
 
 
 # The label of every segment, as a frame of one row, with a row of numbers per metric and pair.
-SegmentTables = list[tuple[pd.DataFrame, list[Row]]]
+SegmentTables = list[tuple[DataFrame, list[Row]]]
 
 
 class PairsInMemory:
@@ -196,7 +197,7 @@ class PairsInMemory:
     ) -> None:
         self.baseline, self.runs, mapped = baseline, [], isinstance(per_user, Mapping)
         if not within.names or (mapped and not per_user):
-            self.runs.append((pd.DataFrame(index=[0]), columns.read(per_user)))
+            self.runs.append((DataFrame(index=[0]), columns.read(per_user)))
         else:
             given = per_user if mapped else {"per_user": per_user}
             frames = {
@@ -334,7 +335,7 @@ class ChangedRows:
     def __init__(
         self,
         result: Any,
-        change: Callable[[pd.DataFrame], pd.DataFrame],
+        change: Callable[[DataFrame], DataFrame],
         reads: Sequence[str],
         gives: Mapping[str, Any],
     ) -> None:
@@ -345,16 +346,16 @@ class ChangedRows:
         )
 
     def each_bucket(
-        self, work: Callable[[pd.DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
+        self, work: Callable[[DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
     ) -> list[Any]:
         own = [name for name in dict.fromkeys([*columns, *self.reads]) if name not in self.gives]
         return list(self.result.each_bucket(partial(_changed, self.change, work), own, keys))
 
 
 def _changed(
-    change: Callable[[pd.DataFrame], pd.DataFrame],
-    work: Callable[[pd.DataFrame], Any],
-    rows: pd.DataFrame,
+    change: Callable[[DataFrame], DataFrame],
+    work: Callable[[DataFrame], Any],
+    rows: DataFrame,
 ) -> Any:
     return work(change(rows))
 
@@ -367,14 +368,14 @@ def pairs_of_bucket(
     cuts: list[int],
     missing: PairMissing,
     within: Segments,
-    rows: pd.DataFrame,
+    rows: DataFrame,
 ) -> tuple[tuple[int, int], dict[tuple[Any, ...], BucketPairs]]:
     """Make the differences of the units of one bucket in every segment, and add them up.
 
     Returns how many rows have no segment, and of how many, and what the others give by segment.
     """
 
-    def of_segment(rows: pd.DataFrame) -> BucketPairs:
+    def of_segment(rows: DataFrame) -> BucketPairs:
         code = pd.Index(models).get_indexer(pd.Index(rows[columns.model_col]))
         runs = columns.read({name: rows[code == i] for i, name in enumerate(models)})
         n_true = runs.table("n_true")
@@ -461,7 +462,7 @@ class PairsInBuckets:
             for label, one in found.items():
                 by_label.setdefault(label, []).append(one)
         dtypes = dict(self.result.empty_rows[by].dtypes)
-        frame = pd.DataFrame(list(by_label), columns=by).astype(dtypes)
+        frame = DataFrame(list(by_label), columns=by).astype(dtypes)
         code, labels = group_codes(frame, "per_user", by)
         tables = []
         given = list(by_label.values())

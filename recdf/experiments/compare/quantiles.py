@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import ColumnError, DataError, OptionError
 from ...inputs.constraints import SHARE, OneLabel
@@ -51,7 +52,7 @@ from .variants import compare_users, compare_variants
 
 @checks_names
 def compare_quantiles(
-    data: pd.DataFrame,
+    data: DataFrame,
     metrics: Columns,
     *,
     control: OneLabel,
@@ -69,11 +70,11 @@ def compare_quantiles(
     primary: Columns | None = None,
     sequential_n: int | None = None,
     expected: PlannedShares | None = None,
-    health: pd.DataFrame | None = None,
+    health: DataFrame | None = None,
     time_col: str | None = None,
     user_col: Columns | None = None,
     details: bool = False,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare quantiles of every variant with those of the control: the latency of the slowest 1 %,
     the median order.
 
@@ -273,7 +274,7 @@ def _quantile_intervals(table: dict[str, Any], reach: Floats, alternative: Alter
     """Put intervals that reach so many standard errors into the table, with their errors, and what
     they say of the values."""
     reaches = zip(table["arms"], np.fmin(reach, FARTHEST), strict=True)
-    found = pd.DataFrame(
+    found = DataFrame(
         [{} if arms is None else _ends(arms[0], arms[1], c, alternative) for arms, c in reaches]
     )
     for code in ("few_values", "ties", "gap"):
@@ -318,14 +319,14 @@ def _ends(control: QuantileArm, treatment: QuantileArm, c: float, alternative: A
 
 @checks_names
 def compare_zero_inflated(
-    data: pd.DataFrame,
+    data: DataFrame,
     metrics: Columns,
     *,
     control: OneLabel,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     **options: Any,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare a metric of which most users have 0 by its two parts, the share of payers and their
     mean, and its total.
 
@@ -389,7 +390,7 @@ def compare_zero_inflated(
         specs |= {name: name, share: share, mean: (name, share)}
         of |= dict.fromkeys((name, share, mean), name)
     return compare_variants(
-        pd.concat([data, pd.DataFrame(made, index=data.index)], axis=1),
+        pd.concat([data, DataFrame(made, index=data.index)], axis=1),
         specs,
         control=control,
         smaller_is_better=_named(smaller_is_better, of),

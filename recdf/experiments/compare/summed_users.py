@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame
 
 from ...inputs.constraints import OneLabel
 from ...inputs.data_files import OfBatches, UserParts, needed_frame
@@ -65,7 +66,7 @@ class ArmsInCells:
     specs: Specs
     covariates: Mapping[str, Sequence[MetricColumns]]
     at: Mapping[str, int]
-    groups: pd.DataFrame
+    groups: DataFrame
     variants: pd.Series
     cells: Codes
     rows: ExperimentRows | None
@@ -564,11 +565,11 @@ class SummedArms(ArmsInCells):
 
 def rows_and_differences(
     given: Any,
-    head: pd.DataFrame,
+    head: DataFrame,
     variant_col: str,
     by_cols: list[str],
     times: TimeColumns,
-    health: pd.DataFrame | None,
+    health: DataFrame | None,
 ) -> tuple[ExperimentRows | None, list[Difference]]:
     """The rows of users in parts by their variants, strata and times, if there are any, and what
     these say against their variants: they are few columns, and the tests need them together."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
@@ -221,12 +222,12 @@ def trend_table(
     rows: Sequence[Row],
     metrics: list[str],
     n_treatments: int,
-    judged: pd.DataFrame,
+    judged: DataFrame,
     settings: Settings,
-) -> pd.DataFrame:
+) -> DataFrame:
     """The trend of every metric and treatment, read together; `judged` are the rows of all
     periods, in their order."""
-    table = pd.DataFrame(rows)
+    table = DataFrame(rows)
     table.insert(0, "metric", np.repeat(metrics, n_treatments))
     read_together(table, settings)
     # What withholds the verdict of a period since the variants are not alike does so to the trend,

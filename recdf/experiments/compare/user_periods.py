@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import DataError
 from ...inputs.frames import by_user, is_elsewhere
@@ -55,7 +56,7 @@ class People(NamedTuple):
     Times are instants; `zone` is the time zone of the days.
     """
 
-    frame: pd.DataFrame
+    frame: DataFrame
     variant: Codes
     variants: pd.Series
     of_row: np.ndarray
@@ -65,7 +66,7 @@ class People(NamedTuple):
     n_in_both: int
     counts: Floats
 
-    def with_columns_of(self, rows: pd.DataFrame, skip: Sequence[str | None]) -> pd.DataFrame:
+    def with_columns_of(self, rows: DataFrame, skip: Sequence[str | None]) -> DataFrame:
         """The users with the other columns of their first rows; null of users without a row."""
         first = first_rows(self.of_row + 1, len(self.frame) + 1)[1:]
         users = np.flatnonzero(first >= 0)
@@ -97,13 +98,13 @@ _COUNT = "\1rows"
 
 def rows_in_memory(
     rows: Any,
-    assignment: pd.DataFrame | None,
+    assignment: DataFrame | None,
     metrics: NamedMetrics,
     keys: list[str],
     labels: list[str],
     times: tuple[str, str | None],
     kind: PeriodKind,
-) -> tuple[pd.DataFrame, Floats]:
+) -> tuple[DataFrame, Floats]:
     """Return the rows, and how many each stands for: those of a frame as they are, and those of
     files or an engine added up by user and day where they are."""
     if is_elsewhere(rows):
@@ -122,15 +123,15 @@ def rows_in_memory(
 
 
 def _days_of_users(
-    rows: pd.DataFrame,
-    assignment: pd.DataFrame | None = None,
+    rows: DataFrame,
+    assignment: DataFrame | None = None,
     *,
     metrics: NamedMetrics,
     keys: list[str],
     labels: list[str],
     times: tuple[str, str | None],
     kind: PeriodKind,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Add up the rows of a user on one day of the calendar, or since the exposure, that have the
     same labels and whose metrics are known.
 
@@ -182,7 +183,7 @@ def _days_of_users(
     for num, den in pairs:
         if den is not None:  # one below 0 is refused later, and a null over 0 is not missing
             apart += [values[den] < 0, np.isnan(values[num]) & (values[den] == 0)]
-    frame = pd.DataFrame(dict(enumerate(apart)))
+    frame = DataFrame(dict(enumerate(apart)))
     group = frame.groupby([*frame], sort=False).ngroup().to_numpy()
     counts = np.bincount(group)
     latest = np.lexsort([instants, group])[np.cumsum(counts) - 1]
@@ -196,9 +197,9 @@ def _days_of_users(
 
 
 def read_people(
-    rows: pd.DataFrame,
+    rows: DataFrame,
     counts: Floats,
-    assignment: pd.DataFrame | None,
+    assignment: DataFrame | None,
     keys: list[str],
     labels_of: list[str],
     time_col: str,
@@ -325,7 +326,7 @@ def whole_days(times: Times, zone: Any) -> Mask:
     return np.asarray(times == days)
 
 
-def zone_of(rows: pd.DataFrame, time_col: str) -> Any:
+def zone_of(rows: DataFrame, time_col: str) -> Any:
     """The time zone of a column of times, if it has one."""
     first = rows[time_col].head(1)
     if pd.api.types.is_numeric_dtype(first.dtype):
@@ -469,5 +470,5 @@ class Exposures:
             else:
                 strata.append(new)
             of_day[day] = len(strata) - 1
-        labels = pd.DataFrame({"exposed": np.arange(len(strata))})
+        labels = DataFrame({"exposed": np.arange(len(strata))})
         return replace(users, strata=(of_day[self.cohort], labels), drop_thin=True)

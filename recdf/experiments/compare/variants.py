@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ...errors import RecdfError
 from ...inputs.codes import known_ids
@@ -97,8 +97,8 @@ def columns_of_users(
     covariates: Any,
     variant_col: str,
     named: Sequence[Any],
-    health: pd.DataFrame | None,
-    few: pd.DataFrame | None = None,
+    health: DataFrame | None,
+    few: DataFrame | None = None,
 ) -> NeededColumns:
     """Return which columns of a frame a comparison reads: those that are named, and those that it
     looks at by itself.
@@ -107,7 +107,7 @@ def columns_of_users(
     may have been assigned whole, such as stores; `few` rows may tell which columns hold none.
     """
 
-    def needed(head: pd.DataFrame) -> list[str]:
+    def needed(head: DataFrame) -> list[str]:
         specs = metric_specs(metrics, head, "data")
         pairs = [
             *specs.values(),
@@ -150,7 +150,7 @@ def decide(
     periods: str = "",
     progress: bool | None = None,
     apart: bool = False,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Test every pair of variants in every group, and add what the checks found, the adjusted
     p-values and the verdicts: the table of every comparison of variants.
 
@@ -212,7 +212,7 @@ def decide(
     hidden = np.where(adjusted, seen_errors(HEALTH_ALPHA) * shift, np.nan)
     remark(table, ~np.isnan(hidden) & (not covariates_timed), "covariate_not_timed")
     at_rows = zip(metrics, *at, strict=True)
-    result = pd.DataFrame(
+    result = DataFrame(
         {name: values for name, values in table.items() if name not in ("arms", "remarks")}
         | {
             "balance_p": [p[name][*i] if name in p else np.nan for name, *i in at_rows],
@@ -268,7 +268,7 @@ def compare_variants(
     n_resamples: int = 2000,
     seed: int = 0,
     expected: PlannedShares | None = None,
-    health: pd.DataFrame | None = None,
+    health: DataFrame | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     test: VariantTest | Mapping[str, VariantTest] = "t",
@@ -282,7 +282,7 @@ def compare_variants(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     options: Options | None = None,
     details: bool = False,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compare every variant with the control, or with every other, metric by metric, on independent
     users.
 
@@ -503,7 +503,7 @@ def compare_variants(
     asked = test.values() if isinstance(test, Mapping) else [test]
     resampled = any(TESTS[one].resampled for one in asked if isinstance(one, str) and one in TESTS)
     # Rows of a frame are compared as fast as they are added up by cluster or with weights.
-    in_rows = isinstance(data, pd.DataFrame) and (cluster or weight_col)
+    in_rows = isinstance(data, DataFrame) and (cluster or weight_col)
     if not (cap is not None or resampled or in_rows):
         given, parts = users_in_parts(data, needed, variant_col)
     data = needed_frame(given, "data", needed) if parts is None else parts.head
@@ -577,7 +577,7 @@ def _clusters_of_parts(
     user_col: Columns | None,
     clusters: list[str],
     times: TimeColumns,
-    health: pd.DataFrame | None,
+    health: DataFrame | None,
     nan: RaiseOrDrop,
     weight: str | None,
 ) -> tuple[UsersInRows, list[Difference]]:
@@ -613,7 +613,7 @@ def compare_users(
     users: ArmsInCells | UsersInRows,
     control: OneLabel,
     expected: PlannedShares | None,
-    health: pd.DataFrame | None,
+    health: DataFrame | None,
     settings: Settings,
     better: Directions,
     role: str = "data",
@@ -622,7 +622,7 @@ def compare_users(
     progress: bool | None = None,
     test: TestOfPair | None = None,
     intervals: NewIntervals | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """The table of users, who may not be in memory; raises `RowsNeeded` where their sums do not
     suffice. `late` is what times and strata say against their variants; `test` and `intervals` are
     those of `decide`, where they are others than those of means."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import OptionError
 from ...inputs.door import checks_names
@@ -24,7 +25,7 @@ from ..samples import Settings, subset
 
 # The columns of a table by their names, in a frame or without one; and what makes its intervals
 # anew for so many standard errors.
-NamedColumns = MutableMapping[str, Any] | pd.DataFrame
+NamedColumns = MutableMapping[str, Any] | DataFrame
 NewIntervals = Callable[[Any, Floats, Alternative], None]
 
 # ------------------------------------------------------------------------------------------
@@ -34,13 +35,13 @@ NewIntervals = Callable[[Any, Floats, Alternative], None]
 
 @checks_names
 def adjust_pvalues(
-    table: pd.DataFrame,
+    table: DataFrame,
     *,
     p_col: str = "p_value",
     correction: Correction = "holm",
     family: Columns | None = None,
     confidence: float = 0.95,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Adjust p-values for the number of tests read together, so that `confidence` holds for all of
     them.
 
@@ -149,7 +150,7 @@ def _family_codes(table: NamedColumns, settings: Settings, n: int) -> Codes:
     """Return the family of every row."""
     if not settings.family and not settings.primary:
         return np.zeros(n, np.int64)
-    frame = pd.DataFrame(table)
+    frame = DataFrame(table)
     labelled = frame[require(frame, "the comparison", settings.family)].copy()
     if settings.primary:
         labelled["primary metric"] = frame["metric"].isin(settings.primary).to_numpy()
@@ -282,7 +283,7 @@ class Adjustment(NamedTuple):
         return int((rows & self.tested & (self.family == self.family[row])).sum())
 
 
-def adjustment(table: pd.DataFrame) -> Adjustment:
+def adjustment(table: DataFrame) -> Adjustment:
     """Return the correction and the families that a comparison of models or variants records, if
     its rows show them."""
     known = table.attrs.get("recdf_comparison", {})

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 from pandas.api.types import infer_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
 from ...errors import OptionError
@@ -202,7 +203,7 @@ def random_split_p(
 
 
 def shares_change(
-    data: pd.DataFrame,
+    data: DataFrame,
     time_col: str | None,
     strata: list[str],
     skip: Sequence[str],
@@ -248,7 +249,7 @@ def shares_change(
 
 
 def users_in_both(
-    left_out: Floats, health: pd.DataFrame | None, n: Floats, arms: Arms
+    left_out: Floats, health: DataFrame | None, n: Floats, arms: Arms
 ) -> list[Difference]:
     """The pairs of which users in both arms were left out, so that one arm lost more of its own.
 
@@ -274,7 +275,7 @@ def users_in_both(
 
 
 def movable_strata(
-    data: pd.DataFrame, rows: ExperimentRows, time_col: str | None, strata: Sequence[str]
+    data: DataFrame, rows: ExperimentRows, time_col: str | None, strata: Sequence[str]
 ) -> Codes | None:
     """The codes of strata that a treatment may move. Strata of the time of the assignment are moved
     by nothing: `time_col`, or a column of dates, tells which are."""
@@ -299,7 +300,7 @@ class TimeColumns(NamedTuple):
 
 
 def differences_in_time(
-    data: pd.DataFrame, rows: ExperimentRows, labels: list[str], times: TimeColumns
+    data: DataFrame, rows: ExperimentRows, labels: list[str], times: TimeColumns
 ) -> tuple[ExperimentRows, list[Difference]]:
     """The rows with their strata that a treatment may move, and what times and strata say against
     their variants: covariates that were measured after the assignment, and shares that change."""
@@ -350,7 +351,7 @@ def worth_of_strata(ready: Ready, rows: ExperimentRows, movable: Codes) -> Worth
         num, den = (np.bincount(cell, values, 2 * n_strata) for values in sample[:2])
         with undefined_is_nan():
             worth = num / den
-    worth = np.nan_to_num(pd.DataFrame(worth.reshape(2, -1)).mean())
+    worth = np.nan_to_num(DataFrame(worth.reshape(2, -1)).mean())
     size = np.ones(len(stratum)) if rows.size is None else both.take(rows.size)
     one = Sample(size * worth[stratum], size)
     control, treatment = np.bincount(both.arm, one.num) / np.bincount(both.arm, size)
@@ -424,7 +425,7 @@ def _moved(arms: Arms, table: Mapping[str, Any], what: str, p: Floats) -> list[D
     return found
 
 
-def looks_like_date(values: pd.Series) -> bool:
+def looks_like_date(values: Series) -> bool:
     """Whether the first value of a column is a date, which may be written as text, or is null, so
     that the others may be dates."""
     if not len(values) or is_numeric_dtype(values):
@@ -434,7 +435,7 @@ def looks_like_date(values: pd.Series) -> bool:
     return isinstance(first, datetime.date) or bool(texts) or bool(values.isna().iloc[0])
 
 
-def _as_dates(values: pd.Series) -> pd.Series | None:
+def _as_dates(values: Series) -> Series | None:
     """The dates of a column that holds nothing else, also as text; None for another column."""
     known = values if is_numeric_dtype(values) else values.dropna()
     if not looks_like_date(known) or len(known) < LEAST_KNOWN * len(values):
@@ -447,7 +448,7 @@ def _as_dates(values: pd.Series) -> pd.Series | None:
     return dates if dates.notna().sum() == len(known) else None
 
 
-def _as_times(values: pd.Series) -> pd.Series:
+def _as_times(values: Series) -> Series:
     """Return times that can be compared. Texts are read as dates, since the order of other texts is
     not that of time; other texts raise a TypeError."""
     if infer_dtype(values) != "string":
@@ -457,14 +458,14 @@ def _as_times(values: pd.Series) -> pd.Series:
     return dates
 
 
-def _refines(times: pd.Series | None, stratum: Codes, rows: ExperimentRows) -> bool:
+def _refines(times: Series | None, stratum: Codes, rows: ExperimentRows) -> bool:
     """Whether times are those of the strata, only finer."""
     if times is None:
         return False
     dated = is_datetime64_any_dtype(times)
     periods = (times.dt.floor("D") if dated else times).to_numpy()
     size = np.ones(len(stratum)) if rows.size is None else rows.size
-    table = pd.Series(size).groupby([periods, stratum]).sum()
+    table = Series(size).groupby([periods, stratum]).sum()
     return bool(table.groupby(level=0).max().sum() >= IN_USUAL_STRATUM * table.sum())
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import ColumnError, DataError, OptionError, closest
 from ...inputs.constraints import Budget, Share, a_number, check_budget, check_record, read_change
@@ -75,7 +76,7 @@ class ExperimentPlan:
         margins = {name: ("guardrail", margin) for name, margin in (self.guardrails or {}).items()}
         return dict.fromkeys(self.primary, "success") | margins
 
-    def deviations(self, table: pd.DataFrame, ran: Mapping[str, Any] | None = None) -> list[str]:
+    def deviations(self, table: DataFrame, ran: Mapping[str, Any] | None = None) -> list[str]:
         """Say what a comparison of variants, and `ran` (unit, segments, looks), have otherwise than
         planned."""
         own = table[table["metric"].isin(self.roles)]
@@ -193,7 +194,7 @@ _MORE_NUMBERS = (
 _DETAILS = [*_MORE_NUMBERS.split(), "reject", "confidence", "method", "better"]
 
 
-def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
+def role_verdicts(table: DataFrame, roles: Roles) -> DataFrame:
     """Say of every metric of an experiment what its role makes of it, such as whether a guardrail
     is safe.
 
@@ -265,7 +266,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         metric margin  change  change_low effect
     0  revenue    −2%   0.002      -0.012   safe
     """
-    return pd.DataFrame(_judged_rows(table, roles)).drop(columns=[_HELD, _CHECKED])
+    return DataFrame(_judged_rows(table, roles)).drop(columns=[_HELD, _CHECKED])
 
 
 # Of a row that is judged: what withholds its verdict in the table; and its verdict without the
@@ -273,7 +274,7 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
 _HELD, _CHECKED = "held", "checked"
 
 
-def _judged_rows(table: pd.DataFrame, roles: Roles) -> list[Row]:
+def _judged_rows(table: DataFrame, roles: Roles) -> list[Row]:
     """Return the rows of `role_verdicts`."""
     table, named = _read_roles(table, roles)
     if "confidence" not in table:
@@ -336,8 +337,8 @@ def _judged_rows(table: pd.DataFrame, roles: Roles) -> list[Row]:
 
 
 def decide_experiment(
-    table: pd.DataFrame, *, roles: Roles, ran: Mapping[str, Any] | None = None
-) -> pd.DataFrame:
+    table: DataFrame, *, roles: Roles, ran: Mapping[str, Any] | None = None
+) -> DataFrame:
     """Decide about every treatment of an experiment: ship, do not ship, keep running or invalid,
     with the reasons.
 
@@ -406,15 +407,15 @@ def decide_experiment(
     return table_of_decisions(decisions(table, roles, ran))
 
 
-def table_of_decisions(rows: list[Row]) -> pd.DataFrame:
+def table_of_decisions(rows: list[Row]) -> DataFrame:
     """Return decisions as a table, in which the reasons of each are one text."""
-    return pd.DataFrame([row | {"reasons": "; ".join(row["reasons"])} for row in rows])
+    return DataFrame([row | {"reasons": "; ".join(row["reasons"])} for row in rows])
 
 
-def decisions(table: pd.DataFrame, roles: Roles, ran: Mapping[str, Any] | None) -> list[Row]:
+def decisions(table: DataFrame, roles: Roles, ran: Mapping[str, Any] | None) -> list[Row]:
     """Return the rows of `decide_experiment`, whose reasons are a list here: each is a sentence,
     and may hold the sign that joins them in the table."""
-    judged = pd.DataFrame(_judged_rows(table, roles))
+    judged = DataFrame(_judged_rows(table, roles))
     if "success" not in set(judged["role"]):
         raise OptionError(
             "no metric has the role of success, and only one that is better ships; name one, as in "
@@ -443,8 +444,8 @@ def decisions(table: pd.DataFrame, roles: Roles, ran: Mapping[str, Any] | None) 
 
 
 def _read_roles(
-    table: pd.DataFrame, roles: Any
-) -> tuple[pd.DataFrame, dict[str, tuple[str, Budget | None]]]:
+    table: DataFrame, roles: Any
+) -> tuple[DataFrame, dict[str, tuple[str, Budget | None]]]:
     """Return the comparison of variants as it was written, and the role of every metric that is
     named with the margin of a guardrail."""
     if "baseline" in frame_of("table", table):
@@ -495,7 +496,7 @@ def _read_roles(
     return table, found
 
 
-def _decision(judged: pd.DataFrame, deviates: bool) -> Row:
+def _decision(judged: DataFrame, deviates: bool) -> Row:
     """Return the decision about one treatment from its rows."""
     success = judged["role"] == "success"
     guardrail = judged["role"] == "guardrail"

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+from pandas import DataFrame, Series
 
 from ...errors import DataError, OptionError, examples
 from ...inputs.door import takes_options
@@ -59,7 +60,7 @@ def experiment_health(
     confidence: Share = 0.999,
     cluster: Columns | None = None,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Check an experiment before reading its effects: sample ratio, missing metrics, users in two
     variants.
 
@@ -155,7 +156,7 @@ def experiment_health(
         digests.append(f"{key}:{''.join(f'{one:0{_DIGITS}x}' for one in first)}")
     with np.errstate(invalid="ignore"):
         columns = {
-            "variant": pd.Series(names * len(shares)),
+            "variant": Series(names * len(shares)),
             "n_assigned": assigned.ravel(),
             "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
             "expected_share": shares.ravel(),
@@ -174,7 +175,7 @@ def experiment_health(
             "users_digest": digests,
         }
     labels = groups.iloc[repeat].reset_index(drop=True)
-    table = pd.concat([labels, pd.DataFrame(columns)], axis=1)
+    table = pd.concat([labels, DataFrame(columns)], axis=1)
     # Groups stand as they are, and in each the variants in order.
     order = np.lexsort([pd.factorize(table["variant"], sort=True)[0], repeat])
     return table.iloc[order].reset_index(drop=True)
@@ -188,7 +189,7 @@ class AssignedUnits(NamedTuple):
 
     users: Users
     variant: Codes
-    variants: pd.DataFrame
+    variants: DataFrame
     alone: Mask
     unit: Codes
     n: int
@@ -200,8 +201,8 @@ class AssignedUnits(NamedTuple):
         keys: list[str],
         variant_col: str,
         clusters: list[str],
-        per_user: pd.DataFrame,
-        assignment: pd.DataFrame,
+        per_user: DataFrame,
+        assignment: DataFrame,
     ) -> AssignedUnits:
         """Clusters count where each is in one variant, else users do."""
         require(assignment, "assignment", [*keys, variant_col, *clusters])
@@ -228,19 +229,19 @@ class CountedUsers(NamedTuple):
     variants; and the smallest hashes of each cell, which the digest names. `key` are the columns of
     the units that count."""
 
-    labels: pd.DataFrame
-    variants: pd.DataFrame
+    labels: DataFrame
+    variants: DataFrame
     counts: Codes
     n_unassigned: int
     smallest: list[Hashes]
     key: list[str]
 
 
-UnitsOf = Callable[[pd.DataFrame, pd.DataFrame], AssignedUnits]
+UnitsOf = Callable[[DataFrame, DataFrame], AssignedUnits]
 
 
 def count_users(
-    units_of: UnitsOf, by: Columns | None, per_user: pd.DataFrame, assignment: pd.DataFrame
+    units_of: UnitsOf, by: Columns | None, per_user: DataFrame, assignment: DataFrame
 ) -> CountedUsers:
     """Count all users, or those of one bucket."""
     units = units_of(per_user, assignment)
@@ -262,7 +263,7 @@ def count_users(
     return CountedUsers(groups, units.variants, *own)
 
 
-def joint_labels(labels: Sequence[pd.DataFrame]) -> tuple[list[Codes], pd.DataFrame]:
+def joint_labels(labels: Sequence[DataFrame]) -> tuple[list[Codes], DataFrame]:
     """The labels of all parts in their order, and the places of those of each part among them."""
     whole = pd.concat(labels, ignore_index=True)
     codes, found = group_codes(whole, "labels", [*whole])
@@ -271,7 +272,7 @@ def joint_labels(labels: Sequence[pd.DataFrame]) -> tuple[list[Codes], pd.DataFr
 
 def joint_cells(
     parts: Sequence[CountedUsers] | Sequence[CountedLevels],
-) -> tuple[list[tuple[Codes, Codes]], pd.DataFrame, list[Any]]:
+) -> tuple[list[tuple[Codes, Codes]], DataFrame, list[Any]]:
     """The places of the cells of each part, (labels, 1) and (variants), among those of all parts,
     with the labels and the variants of all. There must be a variant."""
     of_label, labels = joint_labels([one.labels for one in parts])
@@ -282,7 +283,7 @@ def joint_cells(
     return cells, labels, variants.iloc[:, 0].tolist()
 
 
-def planned_shares(expected: Any, labels: pd.DataFrame, argument: str, names: list[Any]) -> Floats:
+def planned_shares(expected: Any, labels: DataFrame, argument: str, names: list[Any]) -> Floats:
     """Return planned shares by row of labels and by variant: those of all rows, those of each
     stratum (stratum → variant → share), or equal ones without a plan. Variants that nobody is in
     are added to the names."""
@@ -333,7 +334,7 @@ def find_srm(
     strata: Columns | None = None,
     confidence: Share = 0.999,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Find the levels of columns (browser, country, day) in which the users per variant do not fit
     the plan.
 
@@ -424,7 +425,7 @@ def find_srm(
         for level, (_, n), cell in zip(of_level, own, cells, strict=True):
             np.add.at(counts, (level[:, None, None], *cell), n)
         counted.append(counts)
-        labelled.append(pd.DataFrame({"column": name, "level": found}))
+        labelled.append(DataFrame({"column": name, "level": found}))
     each = np.concatenate(counted)
     alpha = 1 - confidence
     n, (chi2, p) = each.sum(axis=1), np.transpose([share_tests(own, planned) for own in each])
@@ -440,7 +441,7 @@ def find_srm(
     broken = p_adj < alpha
     result = pd.concat(labelled, ignore_index=True).assign(
         n_users=n.sum(axis=1),
-        variant=pd.Series(names).take(farthest[1]).array,
+        variant=Series(names).take(farthest[1]).array,
         n_variant=n[farthest],
         n_expected=expect[farthest],
         chi2=chi2,
@@ -459,14 +460,14 @@ class CountedLevels(NamedTuple):
     """Units by stratum (`labels`) and variant: all of them, and those of each level of the columns.
     Levels of one text may stand apart."""
 
-    labels: pd.DataFrame
-    variants: pd.DataFrame
+    labels: DataFrame
+    variants: DataFrame
     total: Codes
-    levels: list[tuple[pd.Series, Codes]]
+    levels: list[tuple[Series, Codes]]
 
 
 def count_levels(
-    units_of: UnitsOf, columns: list[str], strata: list[str], assignment: pd.DataFrame
+    units_of: UnitsOf, columns: list[str], strata: list[str], assignment: DataFrame
 ) -> CountedLevels:
     """Count the units of all users, or those of one bucket."""
     require(assignment, "assignment", [*columns, *strata])
@@ -481,18 +482,18 @@ def count_levels(
         level, found = pd.factorize(values, use_na_sentinel=False)
         n = units.per_cell(level * len(labels) + stratum, len(found) * len(labels))
         shape = len(found), len(labels), len(units.variants)
-        levels.append((pd.Series(found), n.reshape(shape)))
+        levels.append((Series(found), n.reshape(shape)))
     total = units.per_cell(stratum, len(labels))
     return CountedLevels(labels, units.variants, total, levels)
 
 
-def texts_of_levels(parts: Sequence[pd.Series]) -> tuple[list[Codes], Any]:
+def texts_of_levels(parts: Sequence[Series]) -> tuple[list[Codes], Any]:
     """The texts of the levels of all parts, sorted, and the places of those of each part."""
     codes, found = pd.factorize(_as_texts(pd.concat(parts, ignore_index=True)), sort=True)
     return cut_like(codes, parts), found
 
 
-def _as_texts(column: pd.Series) -> pd.Series:
+def _as_texts(column: Series) -> Series:
     return column.astype(object).where(column.notna(), "(null)").astype(str)
 
 
@@ -504,7 +505,7 @@ NAMED = 16
 _DIGITS = 12
 
 
-def hash_users(frame: pd.DataFrame, keys: list[str], role: str) -> Hashes:
+def hash_users(frame: DataFrame, keys: list[str], role: str) -> Hashes:
     """Return a hash of the key of every row, which depends on the ids and not on how they are
     stored."""
     hashed = np.zeros(len(frame), np.uint64)
@@ -530,7 +531,7 @@ def _hash(ids: IdColumn) -> Hashes:
 
 def key_of_health(health: Any) -> list[str]:
     """Return the columns of users that the digests of a health table, if any, were made of."""
-    if not isinstance(health, pd.DataFrame) or "users_digest" not in health or health.empty:
+    if not isinstance(health, DataFrame) or "users_digest" not in health or health.empty:
         return []
     return json.loads(health["users_digest"].iloc[0].rpartition(":")[0])
 

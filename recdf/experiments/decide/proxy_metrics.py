@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.door import checks_names
@@ -24,7 +24,7 @@ Effects = str | Sequence[str] | Mapping[str, str]
 
 @checks_names
 def proxy_metrics(
-    tests: pd.DataFrame,
+    tests: DataFrame,
     *,
     offline: Effects,
     online: Effects,
@@ -33,7 +33,7 @@ def proxy_metrics(
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     confidence: Share = 0.95,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Say which offline metric predicts the online effect, from past experiments that measured
     both.
 
@@ -183,7 +183,7 @@ def proxy_metrics(
         up_x, up_y = (-1.0 if better[one] == "smaller" else 1.0 for one in (name, goal))
         row = _pair_row(x, y, x_se**2, y_se**2, shared, up_x, up_y, level)
         rows.append({"online": goal, "offline": name, **row, "confidence": confidence})
-    table = pd.DataFrame(rows)
+    table = DataFrame(rows)
     add_verdicts(table, "proxy", table["effect"])
     return table
 
@@ -243,7 +243,7 @@ def error_columns(argument: str, given: Effects) -> dict[str, str]:
     return named
 
 
-def _numbers(tests: pd.DataFrame, name: str) -> Floats:
+def _numbers(tests: DataFrame, name: str) -> Floats:
     values = metric_values(tests, "tests", name, squared=True)
     if missing := np.isnan(values).sum():
         raise DataError(

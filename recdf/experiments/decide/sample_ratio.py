@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import OptionError, examples
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
@@ -31,12 +32,12 @@ class Arms(NamedTuple):
     A pair is a control and a treatment, by their places among the variants.
     """
 
-    groups: pd.DataFrame
+    groups: DataFrame
     variants: pd.Series
     pairs: list[TwoPlaces]
 
     @classmethod
-    def of(cls, groups: pd.DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
+    def of(cls, groups: DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
         """All variants against the control, or all pairs; refuse an unknown control, and a variant
         that is alone."""
         names = variants.tolist()
@@ -151,17 +152,17 @@ class SampleRatio(NamedTuple):
 
 # Labels of the strata (one row without columns if there are none), and units by group, stratum and
 # variant. The last place of the groups has the units of all of them, NaN where these are not known.
-CountedUnits = tuple[pd.DataFrame, Floats]
+CountedUnits = tuple[DataFrame, Floats]
 
 
 def without_strata(counts: Floats) -> CountedUnits:
     """Units by group and variant as those of a single stratum."""
-    return pd.DataFrame(index=[0]), counts[:, None]
+    return DataFrame(index=[0]), counts[:, None]
 
 
 def check_sample_ratio(
     expected: PlannedShares | None,
-    health: pd.DataFrame | None,
+    health: DataFrame | None,
     arms: Arms,
     count: Callable[[bool], CountedUnits],
     rows: ExperimentRows | None = None,
@@ -210,7 +211,7 @@ def count_rows(rows: ExperimentRows, within: bool = False) -> CountedUnits:
     unit = np.arange(len(rows.variant)) if units is None else units
     n_units = int(unit.max(initial=-1)) + 1
     stratum = np.zeros_like(rows.group)
-    labels = pd.DataFrame(index=[0])
+    labels = DataFrame(index=[0])
     if within and rows.strata is not None:
         stratum, labels = rows.strata
 
@@ -238,7 +239,7 @@ def count_rows(rows: ExperimentRows, within: bool = False) -> CountedUnits:
 
 
 def _from_health(
-    health: pd.DataFrame,
+    health: DataFrame,
     arms: Arms,
     count: Callable[[bool], CountedUnits],
     rows: ExperimentRows | None,
@@ -337,12 +338,12 @@ def seen_words(rows: Sequence[AnyRow], variant: str) -> str:
 
 
 def _read_health(
-    health: pd.DataFrame,
+    health: DataFrame,
     by: list[str],
-    groups: pd.DataFrame,
-    strata: pd.DataFrame,
+    groups: DataFrame,
+    strata: DataFrame,
     variants: list[Any],
-) -> pd.DataFrame:
+) -> DataFrame:
     """The rows of a health table for each group, stratum and variant that is compared."""
     unknown = [name for name in by if name not in groups and name not in strata]
     if unknown:
@@ -351,7 +352,7 @@ def _read_health(
             f"where the planned shares change, compare within ⟦+strata={unknown[0]!r}⟧"
         )
     of_both = groups.merge(strata.drop(columns=groups.columns, errors="ignore"), how="cross")
-    wanted = of_both[by].merge(pd.DataFrame({"variant": variants}), how="cross").astype(object)
+    wanted = of_both[by].merge(DataFrame({"variant": variants}), how="cross").astype(object)
     key = [*by, "variant"]
     table = wanted.merge(health.astype(dict.fromkeys(key, object)), "left", key)
     absent = table["n_assigned"].isna()

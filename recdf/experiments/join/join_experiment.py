@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from ...errors import DataError, OptionError, RecdfWarning, warn_user
 from ...inputs.codes import encode_keys, first_rows
@@ -47,7 +48,7 @@ Fills = dict[str, float | None]
 
 
 def fill_values(
-    metrics: pd.DataFrame,
+    metrics: DataFrame,
     names: Sequence[str],
     missing: Missing,
     smaller_is_better: Columns | None,
@@ -110,7 +111,7 @@ def zero_is_worst(name: str) -> bool:
     return _registered(name, "zero") is not None
 
 
-def take_or_fill(values: pd.Series, rows: Codes, fill: float | None) -> pd.Series:
+def take_or_fill(values: Series, rows: Codes, fill: float | None) -> Series:
     """Values at rows; row −1 takes `fill`, or null where that is None."""
     dtype = values.dtype
     filled: dict[str, Any] = {}
@@ -161,13 +162,13 @@ class JoinOptions:
 class Frames(NamedTuple):
     """Both frames with their columns checked, and their users."""
 
-    per_user: pd.DataFrame
-    assignment: pd.DataFrame
+    per_user: DataFrame
+    assignment: DataFrame
     users: Users
     variant: Codes
 
 
-def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions) -> Frames:
+def read_frames(per_user: DataFrame, assignment: DataFrame, options: JoinOptions) -> Frames:
     """Check the options and the columns of both frames, and code their users."""
     check_record(options)
     if (options.exposure_col is None) != (options.time_col is None):
@@ -207,7 +208,7 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
     return Frames(per_user, assignment, users, variant)
 
 
-def arms_left_out(frames: Frames, variant_col: str) -> pd.DataFrame:
+def arms_left_out(frames: Frames, variant_col: str) -> DataFrame:
     """Return, in a row for the code of each variant, how many of its users were in several
     variants (`lost`), and how many `stayed`."""
     _, assignment, users, variant = frames
@@ -223,8 +224,8 @@ def arms_left_out(frames: Frames, variant_col: str) -> pd.DataFrame:
 
 
 def join_frames(
-    frames: Frames, options: JoinOptions, by_values: pd.DataFrame | None = None
-) -> pd.DataFrame:
+    frames: Frames, options: JoinOptions, by_values: DataFrame | None = None
+) -> DataFrame:
     """Join users who have been matched: all users, or some of them with all their rows.
 
     Some users may lack a `by` value that others have, so `by_values` names all of them.
@@ -265,7 +266,7 @@ def join_frames(
     if exposure is not None and by:
         # A user who was exposed after the last row of anyone in a week had no chance to have
         # metrics in it.
-        last = pd.Series(exposure.of_metric).groupby(group).max().reindex(range(len(groups)))
+        last = Series(exposure.of_metric).groupby(group).max().reindex(range(len(groups)))
         present = exposure.of_user[at % users.n] <= last.to_numpy()[in_group]
     of_metrics = rows[at]
     found = of_metrics >= 0
@@ -287,9 +288,7 @@ def join_frames(
     of_metrics = of_metrics[kept]
     taken = {name: take_or_fill(metrics[name], of_metrics, fills.get(name)) for name in carried}
     labels = groups[by].iloc[in_group[kept]], assignment.iloc[row[kept]]
-    result = pd.concat(
-        [one.reset_index(drop=True) for one in (*labels, pd.DataFrame(taken))], axis=1
-    )
+    result = pd.concat([one.reset_index(drop=True) for one in (*labels, DataFrame(taken))], axis=1)
     result["has_metrics"] = found[kept]
     if options.time:
         result["n_before_exposure"] = np.bincount(cell[early], minlength=len(rows))[at[kept]]
@@ -318,7 +317,7 @@ def join_frames(
     return result
 
 
-def no_common_user(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str]) -> DataError:
+def no_common_user(per_user: DataFrame, assignment: DataFrame, keys: list[str]) -> DataError:
     """Return the error for frames that share no user."""
     frames = {"assignment": assignment, "per_user": per_user}
     empty = [f"{role} has no rows" for role, frame in frames.items() if not len(frame)]
@@ -330,8 +329,8 @@ def no_common_user(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[
 
 
 def _by_groups(
-    per_user: pd.DataFrame, by: list[str], by_values: pd.DataFrame | None
-) -> tuple[Codes, pd.DataFrame]:
+    per_user: DataFrame, by: list[str], by_values: DataFrame | None
+) -> tuple[Codes, DataFrame]:
     """The code of each row's `by` value, and the values by code: those of the rows, or the given
     ones."""
     if by_values is None or not by:
@@ -342,8 +341,8 @@ def _by_groups(
 
 
 def _metric_rows(
-    per_user: pd.DataFrame, options: JoinOptions, kept: Mask, cell: Codes, n_cells: int
-) -> tuple[Codes, pd.DataFrame]:
+    per_user: DataFrame, options: JoinOptions, kept: Mask, cell: Codes, n_cells: int
+) -> tuple[Codes, DataFrame]:
     """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are
     in."""
     metrics = per_user if kept.all() else per_user[kept]
@@ -369,8 +368,8 @@ def _metric_rows(
 
 @takes_options("user_col", "by")
 def join_experiment(
-    per_user: pd.DataFrame,
-    assignment: pd.DataFrame,
+    per_user: DataFrame,
+    assignment: DataFrame,
     *,
     user_col: Columns = "user_id",
     variant_col: str = "variant",
@@ -385,7 +384,7 @@ def join_experiment(
     how: Roll | Mapping[str, Roll] | None = None,
     over: Columns | None = None,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Join metrics to the assignment: one row per assigned user, whether or not they have metrics.
 
     All assigned users stay in (intention to treat), because a variant can change *who* shows up:

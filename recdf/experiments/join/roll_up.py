@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas import DataFrame
 from pandas.api.types import (
     is_bool_dtype,
     is_float_dtype,
@@ -61,8 +62,8 @@ class Exposure(NamedTuple):
 
 def read_exposure(
     users: Users,
-    per_user: pd.DataFrame,
-    assignment: pd.DataFrame,
+    per_user: DataFrame,
+    assignment: DataFrame,
     exposure_col: str | None,
     time_col: str | None,
     roles: tuple[str, str] = ("per_user", "assignment"),
@@ -93,7 +94,7 @@ def read_exposure(
     return Exposure(of_user, times, first_row, early)
 
 
-def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Times]:
+def comparable_times(frame: DataFrame, role: str, name: str) -> tuple[str, Times]:
     """Kind and values of a time column: datetime64 (UTC when it has a zone) or numbers."""
     values = frame[name]
     where = f"{role}[{name!r}]"
@@ -118,14 +119,14 @@ MOST_OF_ONE = 10
 
 @takes_options("unit_col")
 def roll_up(
-    per_user: pd.DataFrame,
+    per_user: DataFrame,
     unit_col: Columns = "user_id",
     how: Roll | Mapping[str, Roll] = "mean",
     *,
     over: Columns | None = None,
     rolled_by: Roll | None = None,
     options: Options | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Roll rows by session or day up to one row per unit, such as the user that was randomised.
 
     With r the rows of a unit where metric m is defined: sum = Σ_r m, mean = Σ_r m / |r|. Beside
@@ -238,7 +239,7 @@ def roll_up(
         data[f"{name}__n"] = counts
     order = np.argsort(first)
     result = per_user[units].iloc[first[order]].reset_index(drop=True)
-    result = pd.concat([result, pd.DataFrame(data).take(order).reset_index(drop=True)], axis=1)
+    result = pd.concat([result, DataFrame(data).take(order).reset_index(drop=True)], axis=1)
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_roll_up"] = OneRecord(
         {"unit": units, "how": how if isinstance(how, str) else dict(how)}
@@ -247,7 +248,7 @@ def roll_up(
 
 
 def _rules(
-    per_user: pd.DataFrame, units: list[str], how: Roll, over: list[str], rolled_by: Roll | None
+    per_user: DataFrame, units: list[str], how: Roll, over: list[str], rolled_by: Roll | None
 ) -> dict[str, Roll]:
     """Column → rule, for the columns that are rolled up by one rule.
 
@@ -302,7 +303,7 @@ def _rules(
     return dict.fromkeys(numbers, how)
 
 
-def _refuse_parts(per_user: pd.DataFrame, named: Sequence[str], units: Codes, n_units: int) -> None:
+def _refuse_parts(per_user: DataFrame, named: Sequence[str], units: Codes, n_units: int) -> None:
     """Raise if the units are parts of what stands before them in the list key: devices of
     persons."""
     listed = list_columns(per_user)

@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from ...errors import DataError, OptionError
 from ...inputs.constraints import Above0, OneLabel, Positive, Share, a_number
@@ -27,7 +27,7 @@ from .plan_experiment import Z95, read_past
 
 @checks_names
 def plan_comparison(
-    per_user: pd.DataFrame,
+    per_user: DataFrame,
     metrics: Columns,
     *,
     baseline: OneLabel,
@@ -42,7 +42,7 @@ def plan_comparison(
     n_comparisons: Positive = 1,
     alternative: Alternative = "two-sided",
     bounds: Mapping[str, tuple[float, float]] | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Say how many lists a difference of two models needs, or how small a difference `n` lists can
     show.
 
@@ -167,4 +167,4 @@ def plan_comparison(
                     "design_effect": past.design_effect,
                 }
             )
-    return pd.DataFrame(rows)
+    return DataFrame(rows)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import DataError, OptionError
 from ...inputs.constraints import (
@@ -76,9 +77,7 @@ WEEK = 7
 
 
 @checks_names
-def arrivals_by_day(
-    log: pd.DataFrame, *, time_col: str, user_col: Columns = "user_id"
-) -> pd.DataFrame:
+def arrivals_by_day(log: DataFrame, *, time_col: str, user_col: Columns = "user_id") -> DataFrame:
     """Count the users of a log by the day of their first row: how many an experiment would gain
     each day.
 
@@ -138,7 +137,7 @@ def arrivals_by_day(
     new, there = (
         np.bincount(days, minlength=len(every) + 1)[:-1] for days in (first, user_days % len(every))
     )
-    return pd.DataFrame({"day": every, "new_users": new, "users": there})
+    return DataFrame({"day": every, "new_users": new, "users": there})
 
 
 def _days_until(n: float, coming: Floats) -> float:
@@ -168,7 +167,7 @@ Margins = Annotated[
 
 @checks_names
 def plan_experiment(
-    per_user: pd.DataFrame,
+    per_user: DataFrame,
     metrics: NamedMetrics,
     *,
     n: int | None = None,
@@ -179,13 +178,13 @@ def plan_experiment(
     covariates: NamedMetrics | None = None,
     nan: RaiseOrDrop = "raise",
     cluster: Columns | None = None,
-    arrivals: pd.DataFrame | Sequence[float] | None = None,
+    arrivals: DataFrame | Sequence[float] | None = None,
     sequential: bool = False,
     guardrails: Margins | None = None,
     n_comparisons: Positive = 1,
     alternative: Alternative = "two-sided",
     bounds: Mapping[str, tuple[float, float]] | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Say how small an effect `n` users can show, or how many users, and days, a relative effect
     needs.
 
@@ -302,8 +301,8 @@ def plan_experiment(
     warn_of_weights(per_user, "per_user", [name for pair in specs.values() for name in pair])
     coming = None
     if arrivals is not None:
-        if not isinstance(arrivals, pd.DataFrame):
-            arrivals = pd.DataFrame({"new_users": as_columns(arrivals)})
+        if not isinstance(arrivals, DataFrame):
+            arrivals = DataFrame({"new_users": as_columns(arrivals)})
         coming = metric_values(arrivals, "arrivals", "new_users")
         if not len(coming) or not (coming >= 0).all():
             raise DataError("arrivals has no day, or days with a null or negative number of users")
@@ -374,7 +373,7 @@ def plan_experiment(
                 "remarks": past.remarks(arms),
             }
         )
-    return pd.DataFrame(rows)
+    return DataFrame(rows)
 
 
 class Past(NamedTuple):
