@@ -332,7 +332,7 @@ def effect_over_time(
     ramped += [] if where is None else [Difference("strata_differ", where, exposures.changed)]
     # Those who were left out would have come with the others, period by period.
     left_out = (people.n_in_both + users.left_out.sum(axis=0)) / np.maximum(counts[-1], 1)
-    ramped += users_in_both(counts[:-1] * left_out, None, counts[:-1], arms)
+    ramped += users_in_both(counts[:-1] * left_out, None, counts[:-1])
 
     result = decide(
         arms, test, ratio, better, settings, ramped, periods="effect_over_time", progress=progress

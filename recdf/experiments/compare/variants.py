@@ -636,7 +636,7 @@ def compare_users(
 
     ratio = check_sample_ratio(expected, health, arms, count, rows)
     found, balance = balance_of(users, arms.pairs)
-    found += [*late, *users_in_both(users.left_out, health, users.n, arms)]
+    found += [*late, *users_in_both(users.left_out, health, users.n)]
 
     given = arms, test or users.compare, ratio, better, settings, found, balance, intervals
     apart = False

@@ -163,22 +163,20 @@ def random_split_p(
     sizes = record.n[at].T
     known = np.flatnonzero(sizes.min(axis=1) >= 2).tolist()
 
-    def with_most_skewness(form: Floats, stratum: int) -> Split:
-        """With the largest skewness that there can be, where it matters."""
-        n_c, n_t = sizes[stratum].tolist()
-        of_both = strata.cells([stratum])
-        var = of_both.squares(form[None])[0] / of_both.n[0]
-        # A constant ratio, such as a covariate times the weights, leaves rounding.
-        if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * (np.abs(form) @ half):
-            return Split(n_c, n_t, 0.0, 0.0, 0.0)
-        most = 0.0
-        if turn_of_split(n_c, n_t):
-            most = float(np.abs(form) @ np.where(form != 0, half, 0)) / math.sqrt(var)
-        control, treatment = record.above[at[:, stratum]]
-        return Split(n_c, n_t, float(form @ (treatment - control)), float(var), most)
-
     def p_of(form: Floats) -> float:
-        splits = {stratum: with_most_skewness(form, stratum) for stratum in known}
+        reach = np.abs(form) @ half
+        splits = {}
+        for stratum in known:
+            control, treatment = record.above[at[:, stratum]]
+            of_both = strata.cells([stratum])
+            var = of_both.squares(form[None])[0] / of_both.n[0]
+            one = Split(*sizes[stratum].tolist(), float(form @ (treatment - control)), var, 0.0)
+            # A constant ratio, such as a covariate times the weights, leaves rounding.
+            if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * reach:
+                one = one._replace(diff=0.0, var=0.0)
+            elif turn_of_split(*one[:2]):  # the largest skewness that there can be
+                one = one._replace(skewness=reach / math.sqrt(var))
+            splits[stratum] = one
         turned = (abs(turn_of_split(*one[:2])) * one.skewness for one in splits.values())
         if not all(one < SYMMETRIC for one in turned):
             for stratum, one in splits.items():
@@ -248,9 +246,7 @@ def shares_change(
     return found
 
 
-def users_in_both(
-    left_out: Floats, health: DataFrame | None, n: Floats, arms: Arms
-) -> list[Difference]:
+def users_in_both(left_out: Floats, health: DataFrame | None, n: Floats) -> list[Difference]:
     """The pairs of which users in both arms were left out, so that one arm lost more of its own.
 
     m users who are left out are m/(n_v + m) of an arm of n_v. Those who came twice are more active,
@@ -261,14 +257,13 @@ def users_in_both(
     if health is not None and LEFT_OUT in health.columns:
         left_out = np.maximum(left_out, health.groupby("variant")[LEFT_OUT].sum().max())
     shares = left_out / np.maximum(n + left_out, 1)
+    apart = abs(shares[:, None] - shares[:, :, None])
+    with undefined_is_nan():
+        error = np.sqrt(1 / n[:, None] + 1 / n[:, :, None])
     found = []
     for group in np.flatnonzero(left_out.any(axis=1)):
-        where = arms.nowhere()
-        for c, t in arms.pairs:
-            with undefined_is_nan():
-                error = np.sqrt(1 / n[group, c] + 1 / n[group, t])
-            apart = abs(shares[group, t] - shares[group, c])
-            where[group, c, t] = apart >= HALF_AN_ERROR * error
+        where = apart >= HALF_AN_ERROR * error
+        where[np.arange(len(n)) != group] = False
         said = f"{amount(round(left_out[group].max()), 'user')} in both arms"
         found.append(Difference("users_in_both", said, where))
     return found
@@ -419,7 +414,8 @@ def _moved(arms: Arms, table: Mapping[str, Any], what: str, p: Floats) -> list[D
         here = p < level
         p = np.where(here, 1, p)
         for i in np.flatnonzero(here.any(axis=0)):
-            where, metric = arms.nowhere(), table["metric"][i]
+            metric = table["metric"][i]
+            where = np.zeros((len(here), *[len(arms.variants)] * 2), bool)
             where[:, *arms.pairs[i % len(arms.pairs)]] = here[:, i]
             found.append(Difference(code, f"{what} of {metric}", where, [metric]))
     return found
@@ -475,10 +471,10 @@ def _first_row_of_units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]
     units = rows.randomised
     if units is None:
         return np.arange(len(code)), True
-    order = np.argsort(code, kind="stable")
-    unit = (rows.group * (int(units.max(initial=0)) + 1) + units)[order]
-    _, first, own = np.unique(unit, return_index=True, return_inverse=True)
-    return order[first], bool((code[order] == code[order[first]][own]).all())
+    of_unit = DataFrame({"group": rows.group, "unit": units, "code": code})
+    times = of_unit.sort_values("code", kind="stable").drop_duplicates()
+    first = times.drop_duplicates(["group", "unit"]).index.to_numpy()
+    return first, len(first) == len(times)
 
 
 def _p_of_times(
@@ -515,6 +511,5 @@ def p_of_shares(table: Any, ordered: bool) -> float:
     else:
         small = users * least_share < LEAST_EXPECTED
         period = np.where(small, 0, np.cumsum(~small))
-    merged = np.zeros((int(period.max()) + 1, table.shape[1]))
-    np.add.at(merged, period, table)
-    return independence_test(merged[merged.any(axis=1)])[1]
+    merged = DataFrame(table).groupby(period).sum()
+    return independence_test(merged)[1]

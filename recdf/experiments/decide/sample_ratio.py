@@ -59,10 +59,6 @@ class Arms(NamedTuple):
     def names(self) -> list[Any]:
         return self.variants.tolist()
 
-    def nowhere(self) -> Mask:
-        """No (group, control, treatment), to be filled."""
-        return np.zeros((len(self.groups), len(self.variants), len(self.variants)), bool)
-
     def of_rows(self, n: int) -> tuple[Codes, Codes, Codes]:
         """The group, the control and the treatment of each of n rows, which stand by group, metric
         and pair."""

@@ -24,7 +24,6 @@ from ...inputs.constraints import (
 )
 from ...inputs.door import checks_names
 from ...inputs.frames import as_datetimes
-from ...inputs.sorting import distinct
 from ...judge.cautions import TINY
 from ...judge.choices import (
     Alternative,
@@ -127,17 +126,15 @@ def arrivals_by_day(log: DataFrame, *, time_col: str, user_col: Columns = "user_
     if null := int(log[time_col].isna().sum()):
         raise DataError(f"{where} is null in {null:,} of {len(log):,} rows; expected times")
     times = as_datetimes(log[time_col], where)
-    (user,), n_users = key_codes([("log", log)], keys)
-    day = times.dt.tz_localize(None).dt.normalize()
+    (user,), _ = key_codes([("log", log)], keys)
+    day = times.dt.tz_localize(None).dt.normalize().to_numpy()
+    there = DataFrame({"user": user, "day": day}).drop_duplicates()
     every = pd.date_range(day.min(), day.max(), freq="D")
-    at = every.get_indexer(pd.DatetimeIndex(day))
-    first = np.full(n_users, len(every))
-    np.minimum.at(first, user, at)
-    user_days = distinct(user * len(every) + at)
-    new, there = (
-        np.bincount(days, minlength=len(every) + 1)[:-1] for days in (first, user_days % len(every))
+    new_users, users = (
+        days.value_counts().reindex(every, fill_value=0).to_numpy()
+        for days in (there.groupby("user")["day"].min(), there["day"])
     )
-    return DataFrame({"day": every, "new_users": new, "users": there})
+    return DataFrame({"day": every, "new_users": new_users, "users": users})
 
 
 def _days_until(n: float, coming: Floats) -> float:
@@ -288,11 +285,11 @@ def plan_experiment(
     subset("guardrails", list(margins), specs)
     if (n is None) == (rel_effect is None) and (n is not None or len(margins) < len(specs)):
         raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
-    planned = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
+    planned = _Design(control_share, alpha / n_comparisons, power, alternative, sequential)
     # Each guardrail is tested against one side, and all of them are to be shown safe together.
     of_guardrail = planned._replace(
+        level=alpha,
         power=1 - (1 - power) / max(len(margins), 1),
-        n_comparisons=1,
         alternative="two-sided" if sequential else "greater",
     )
     clusters = read_experiment_rows(
@@ -311,48 +308,41 @@ def plan_experiment(
     rows = []
     for metric in read_metrics(per_user, specs, xs, nan, "per_user"):
         past = read_past(metric, len(per_user), clusters)
-        role, design, scale, error = "success", planned, 1.0, past.error
+        role, test, error = "success", planned, past.error
+        harm: Alternative = alternative
         wanted = (rel_effect or 0) * past.mean
-        # How far a user of the control and one of the treatment can be from what is said of them.
-        low, high = metric.kind.bounds(np.array(past.mean), metric.name, declared)
-        left = past.mean - low, high - past.mean
-        most = np.fmax(*left)  # null where no bound is known
-        of_sign = {"greater": left[::-1], "less": left} if most > 0 else {}
-        reach = of_sign.get(alternative, (most, most))
-        few = 0.0
         if metric.name in margins:
-            (allowed, relative), role, design = margins[metric.name], "guardrail", of_guardrail
-            wanted = abs(allowed)
-            error = past.error_std
+            (allowed, relative), role = margins[metric.name], "guardrail"
+            harm = "greater" if allowed < 0 else "less"
+            # k users at a bound take the mean of n others by k·left/(n + k).
+            test = of_guardrail._replace(few=past.unseen(alpha, past.planned))
+            wanted, error = abs(allowed), past.error_std
             if relative:
-                scale = 1 + allowed
-                wanted = abs(allowed * past.mean)
-                error = past.error
+                test = test._replace(scale=1 + allowed)
+                wanted, error = abs(allowed * past.mean), past.error
             if not wanted > 0:
                 raise OptionError(
                     f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be "
                     "safe"
                 )
-            # k users at a bound take the mean of n others by k·left/(n + k).
-            reach = left[allowed < 0], left[allowed > 0]
-            few = past.unseen(alpha, past.planned)
         elif n is None and not past.mean > 0:
             raise DataError(
                 f"metric {metric.name!r} has mean {past.mean:g}; a relative effect needs a "
                 "positive mean, pass n="
             )
-        chance = design.power
-        below, above = (past.unseen(design.level, one) for one in reach)
-        unseen = Unseen(below, above, few)
-        of_test = past.size, scale, unseen
-        if n is None:
-            arms = design.needed(wanted / past.planned, *of_test)
-            mde = wanted
-        else:
-            arms = design.arms(n)
-            mde = design.found(arms, *of_test) * past.planned
-            if role == "guardrail":
-                chance = design.found(arms, *of_test, wanted / past.planned)
+        # How far a user of the control and one of the treatment can be from what is said of them;
+        # null where no bound is known.
+        low, high = metric.kind.bounds(np.array(past.mean), metric.name, declared)
+        left = past.mean - low, high - past.mean
+        most = np.fmax(*left)
+        reach = {"greater": left[::-1], "less": left}.get(harm, (most, most))
+        below, above = (past.unseen(test.level, one) for one in reach)
+        test = test._replace(size=past.size, unseen=(below, above))
+        effect = wanted / past.planned
+        arms = test.needed(effect) if n is None else test.arms(n)
+        mde = wanted if n is None else test.least_effect(arms) * past.planned
+        sought = n is not None and role == "guardrail"
+        chance = test.chance(arms, effect) if sought else test.power
         spread = math.exp(Z95 * error) if n is None else math.nan
         rows.append(
             {
@@ -454,35 +444,23 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     )
 
 
-class Unseen(NamedTuple):
-    """Units that a sample may lack by chance: how far they take the sum of the control and that of
-    the treatment, in standard deviations, and how many users they add to either arm."""
-
-    control: float
-    treatment: float
-    few: float
-
-    def least(self, arms: TwoPlaces) -> float:
-        """Return the smallest effect that they do not turn."""
-        control, treatment = (n + self.few for n in arms)
-        return max(self.control / control, self.treatment / treatment)
-
-
 class _Design(NamedTuple):
-    """How the experiment will be run and tested. Effects are in standard deviations; `size` users
-    are a unit, and `scale` is what the control's mean is multiplied by."""
+    """How a metric of the experiment will be tested. Effects are in standard deviations; `size`
+    users are a unit, and `scale` is what the control's mean is multiplied by.
+
+    Units that a sample may lack by chance take the sum of the control and that of the treatment so
+    far (`unseen`), and add a `few` users to either arm.
+    """
 
     control_share: float
-    alpha: float
+    level: float
     power: float
-    n_comparisons: int
     alternative: Alternative
     sequential: bool
-
-    @property
-    def level(self) -> float:
-        """The level of each test."""
-        return self.alpha / self.n_comparisons
+    size: float = 1.0
+    scale: float = 1.0
+    unseen: tuple[float, float] = (0.0, 0.0)
+    few: float = 0.0
 
     def arms(self, n: int) -> tuple[int, int]:
         """Users of both arms of an experiment of n users."""
@@ -494,39 +472,44 @@ class _Design(NamedTuple):
             )
         return n_control, n - n_control
 
-    def _test(self, df: float, errors: float | None = None) -> float:
-        """Chance of finding an effect of so many standard errors; without them, the smallest effect
-        found with the power."""
-        level = self.level
-        if self.sequential:  # at the planned number of units, whatever that is
-            limit = float(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative))
-            if errors is None:
-                return float(beyond(limit, self.power))
-            return NormalDist().cdf(errors - limit)
-        if errors is None:
-            return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
-        return float(chance_beyond(df, level, errors, self.alternative))
+    @property
+    def limit(self) -> float:
+        """How many standard errors a sequential interval reaches at the planned number of units,
+        whatever that is."""
+        return float(always_valid_multiplier(1.0, 1.0, 1 - self.level, self.alternative))
 
-    def found(
-        self,
-        arms: TwoPlaces,
-        size: float,
-        scale: float,
-        unseen: Unseen,
-        effect: float | None = None,
-    ) -> float:
-        """Chance of finding an effect; without one, the smallest effect found with the power."""
-        if min(arms) < TINY:  # the verdict would be withheld
-            return math.nan if effect is None else 0.0
-        error = math.sqrt(scale**2 / arms[0] + 1 / arms[1])
-        df = sum(arms) / size - 2
-        least = unseen.least(arms)
-        if effect is None:
-            return max(self._test(df), float(beyond(least / error, self.power))) * error
-        stands = NormalDist().cdf((effect - least) / error) if least else 1.0
-        return min(self._test(df, effect / error), stands)
+    def of(self, arms: TwoPlaces) -> tuple[float, float, float]:
+        """The standard error of a difference, its degrees of freedom, and how many standard errors
+        unseen units turn."""
+        error = math.sqrt(self.scale**2 / arms[0] + 1 / arms[1])
+        turned = max(far / (n + self.few) for far, n in zip(self.unseen, arms, strict=True))
+        return error, sum(arms) / self.size - 2, turned / error
 
-    def needed(self, effect: float, size: float, scale: float, unseen: Unseen) -> tuple[int, int]:
+    def least_effect(self, arms: TwoPlaces) -> float:
+        """The smallest effect that is found with the power; null where the verdict would be
+        withheld."""
+        if min(arms) < TINY:
+            return math.nan
+        error, df, turned = self.of(arms)
+        of_test = (
+            beyond(self.limit, self.power)
+            if self.sequential
+            else detectable_t(max(df, 1.0), self.level, self.power, self.alternative)
+        )
+        return float(max(of_test, beyond(turned, self.power))) * error
+
+    def chance(self, arms: TwoPlaces, effect: float) -> float:
+        """Chance of finding an effect."""
+        error, df, turned = self.of(arms)
+        errors = effect / error
+        found = (
+            NormalDist().cdf(errors - self.limit)
+            if self.sequential
+            else float(chance_beyond(df, self.level, errors, self.alternative))
+        )
+        return min(found, NormalDist().cdf(errors - turned)) if turned else found
+
+    def needed(self, effect: float) -> tuple[int, int]:
         """Users of both arms that find an effect with the power; the t quantile depends on their
         number."""
         shares = self.control_share, 1 - self.control_share
@@ -538,4 +521,4 @@ class _Design(NamedTuple):
             return control, treatment
 
         limit = effect * (1 + 1e-9)
-        return arms(fewest(lambda n: self.found(arms(n), size, scale, unseen) <= limit, 2))
+        return arms(fewest(lambda n: self.least_effect(arms(n)) <= limit, 2))
