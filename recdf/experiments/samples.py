@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,12 +208,11 @@ def covariate_specs(
     subset("covariates", list(covariates), specs)
     found = {}
     for metric, given in covariates.items():
-        ratio = specs[metric][1] is not None
         several = given if isinstance(given, list) else [given]
         named = {str(i): one for i, one in enumerate(several)}
         specs_of = metric_specs(named, data, role, f"covariates[{metric!r}]")
         found[metric] = list(dict.fromkeys(specs_of.values()))
-        if not ratio and any(isinstance(one, tuple) and len(one) > 1 for one in several):
+        if specs[metric][1] is None and any(den for _, den in found[metric]):
             raise OptionError(
                 f"covariates[{metric!r}]={given!r} is a tuple, the numerator and denominator of a "
                 "ratio of sums, and the metric is a mean; pass several covariates as a list"
@@ -245,13 +245,7 @@ def read_metrics(
     of weight 0 does not count.
     """
     weight = None if weight_col is None else read_weight(data, role, weight_col)
-    read: dict[str, Floats] = {}
-
-    def values(name: str) -> Floats:
-        if name not in read:
-            read[name] = metric_values(data, role, name)
-        return read[name]
-
+    values = cache(partial(metric_values, data, role))
     if cap is not None and not isinstance(cap, Mapping):
         raise OptionError(
             f"⟦cap={cap!r}⟧; expected a mapping of metrics to quantiles, such as {{'revenue': "
@@ -259,18 +253,24 @@ def read_metrics(
         )
     caps = per_metric("cap", cap, specs, SHARE)
     metrics = []
-    for name, (num, den) in specs.items():
-        null, empty, denominator = np.isnan(values(num)), np.zeros(len(data), bool), None
+
+    def sample_of(columns: MetricColumns) -> Sample:
+        num, den = columns
+        return Sample(values(num), None if den is None else values(den))
+
+    for name, columns in specs.items():
+        sample = sample_of(columns)
+        den = sample.den
+        null, empty = np.isnan(sample.num), np.zeros(len(data), bool)
         if den is not None:
-            denominator = values(den)
-            if below := int((denominator < 0).sum()):
+            if below := int((den < 0).sum()):
                 raise DataError(
-                    f"{role}[{den!r}] is negative in {below:,} rows; a denominator is not"
+                    f"{role}[{columns[1]!r}] is negative in {below:,} rows; a denominator is not"
                 )
             # A user without a defined list has a null sum over 0 lists. That is no missing value:
             # the user adds nothing to either sum of the ratio.
-            empty = null & (denominator == 0)
-            null = (null & ~empty) | np.isnan(denominator)
+            empty = null & (den == 0)
+            null = (null & ~empty) | np.isnan(den)
         if weight is not None:
             null = null & (weight > 0)
             empty = empty | (weight == 0)
@@ -283,21 +283,17 @@ def read_metrics(
                 'are worth (evaluate with ⟦+undefined="zero"⟧)'
             )
         dropped = null | empty
-        xs = {
-            covariate_name(x): Sample(values(x[0]), None if x[1] is None else values(x[1]))
-            for x in covariates.get(name, ())
-        }
-        numbers, limit = values(num), np.nan
+        xs = {covariate_name(x): sample_of(x) for x in covariates.get(name, ())}
+        limit = np.nan
         if name in caps and den is not None:
             raise OptionError(
                 f"⟦cap=⟧ names {name!r}, which is a ratio of sums; a cap is for means"
             )
         if name in caps and not dropped.all():
-            limit = float(np.quantile(numbers[~dropped], caps[name]))
-            numbers = np.minimum(numbers, limit)
-        kind = MetricKind.of((num, den))
-        kind = kind.of_values(numbers) if den is None else kind
-        sample = Sample(numbers, denominator)
+            limit = float(np.quantile(sample.num[~dropped], caps[name]))
+            sample = Sample(np.minimum(sample.num, limit))
+        kind = MetricKind.of(columns)
+        kind = kind.of_values(sample.num) if den is None else kind
         if weight is not None:
             sample = weighted(sample, weight, name)
             xs = {of: weighted(x, weight, of) for of, x in xs.items()}
@@ -405,8 +401,7 @@ def make_units(
     regressed = sample.den is None and data.clusters is None and not resampled and bool(used)
     regressed &= len(used) > 1 or data.strata is not None or bool(covariates.gaps)
     sample = sample._replace(covariates=used + covariates.gaps * regressed)
-    clusters = None if data.clusters is None else kept.take(data.clusters)
-    if clusters is not None and np.isin(*kept.split(clusters)).any():
+    if data.clusters is not None and np.isin(*kept.split(kept.take(data.clusters))).any():
         remarks.append("shared_clusters")
     null = metric.null
     if null is not None and unequal(both.take(null), both, data):
@@ -414,7 +409,7 @@ def make_units(
     dropped = (data.counts(both) - data.counts(kept)).sum(axis=1).astype(int).tolist()
     return Ready(
         metric.name,
-        in_strata(sample, kept, data, clusters, metric.name, regressed),
+        in_strata(sample, kept, data, metric.name, regressed),
         (dropped[0], dropped[1]),
         tuple(remarks),
         metric.kind,
@@ -468,7 +463,6 @@ def grouped(
     sample: Sample,
     kept: ArmRows,
     data: ExperimentRows,
-    clusters: Codes | None,
     regressed: bool = False,
 ) -> Units:
     """The rows of both arms as units in strata: users, or clusters with a row in each of their
@@ -479,7 +473,8 @@ def grouped(
     if data.strata is not None:
         present, stratum = np.unique(kept.take(data.strata[0]), return_inverse=True)
         n_strata = len(present)
-    if clusters is not None:
+    if data.clusters is not None:
+        clusters = kept.take(data.clusters)
         n_clusters = int(clusters.max(initial=-1)) + 1
         cell = (kept.arm * n_clusters + clusters) * n_strata + (0 if stratum is None else stratum)
         sample, cell = sum_by(sample, cell)
@@ -494,7 +489,7 @@ def grouped(
         stratum=stratum,
         n_strata=n_strata,
         cluster=cluster,
-        clustered=clusters is not None,
+        clustered=data.clusters is not None,
         counted=None if cluster is not None else kept.n,
         regressed=regressed,
     )
@@ -504,17 +499,16 @@ def in_strata(
     sample: Sample,
     kept: ArmRows,
     data: ExperimentRows,
-    clusters: Codes | None,
     metric: str,
     regressed: bool = False,
 ) -> Units:
     """The units that `grouped` makes; strata with too few of them raise."""
-    units = grouped(sample, kept, data, clusters, regressed)
+    units = grouped(sample, kept, data, regressed)
     if data.strata is None:
         return units
     few = np.bincount(units.cell, minlength=2 * units.n_strata).reshape(2, -1).min(axis=0) < 2
     if few.any():
-        what = "users" if clusters is None else "clusters"
+        what = "clusters" if units.clustered else "users"
         codes, labels = data.strata
         present = np.unique(kept.take(codes))
         arms = " and ".join(map(repr, data.variants.iloc[np.unique(kept.take(data.variant))]))

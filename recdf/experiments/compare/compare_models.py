@@ -330,7 +330,7 @@ def compare_models(
         share_samples(result, np.zeros(len(result)) if groups is None else groups.ngroup())
     read_together(result, settings)
     p = result["p_equivalence"].to_numpy(np.float64)
-    result["p_equivalence_adj"], equivalent = adjusted_columns(result, settings, p)
+    result["p_equivalence_adj"], equivalent, _ = adjusted_columns(result, settings, p)
     reject = result["reject"].to_numpy(bool)
     effects = np.array(effects_of(result, reject, better), object)
     if test == "wilcoxon":  # it follows the ranks, and not the mean

@@ -154,8 +154,7 @@ class Trend:
             sizes = np.array([np.abs(days) @ weights, total, *thirds])
             least = MEAN_ROUNDING * self.largest * (np.abs(factors) @ sizes)
             sample = Sample(np.array(factors) @ self.parts[:, kept.rows])
-            clusters = None if of is None else kept.take(of)
-            units = in_strata(sample, kept, self.users, clusters, "the trend")
+            units = in_strata(sample, kept, self.users, "the trend")
             thin = self.shares and of is None and units.stratum is not None
             control, treatment = (
                 Arm(np.float64(0.0), one.var * (np.sqrt(one.var) > least), one.df)

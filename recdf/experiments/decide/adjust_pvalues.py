@@ -104,7 +104,7 @@ def adjust_pvalues(
         raise OptionError(
             f"table[{p_col!r}] is outside [0, 1] in {len(outside):,} rows: {outside[:5]}"
         )
-    p_adj, reject = adjusted_columns(table, settings, p)
+    p_adj, reject, _ = adjusted_columns(table, settings, p)
     judged = {*VERDICT_COLUMNS} <= {*table}
     found = (as_written(table) if judged else table).assign(p_adj=p_adj, reject=reject)
     if judged:
@@ -140,21 +140,19 @@ def directions(
     return found | dict.fromkeys(larger, "larger") | dict.fromkeys(smaller, "smaller")
 
 
-def adjusted_columns(table: NamedColumns, settings: Settings, p: Floats) -> tuple[Floats, Mask]:
-    """Adjusted p-values of the rows of a table, and whether they reject, family by family."""
-    p_adj = adjust_within(p, _family_codes(table, settings, len(p)), settings.correction)
-    return p_adj, p_adj <= settings.alpha
-
-
-def _family_codes(table: NamedColumns, settings: Settings, n: int) -> Codes:
-    """Return the family of every row."""
-    if not settings.family and not settings.primary:
-        return np.zeros(n, np.int64)
-    frame = DataFrame(table)
-    labelled = frame[require(frame, "the comparison", settings.family)].copy()
-    if settings.primary:
-        labelled["primary metric"] = frame["metric"].isin(settings.primary).to_numpy()
-    return group_codes(labelled, "table", list(labelled.columns))[0]
+def adjusted_columns(
+    table: NamedColumns, settings: Settings, p: Floats
+) -> tuple[Floats, Mask, Codes]:
+    """Adjusted p-values of the rows of a table, whether they reject, and the family of each."""
+    family = np.zeros(len(p), np.int64)
+    if settings.family or settings.primary:
+        frame = DataFrame(table)
+        labelled = frame[require(frame, "the comparison", settings.family)].copy()
+        if settings.primary:
+            labelled["primary metric"] = frame["metric"].isin(settings.primary).to_numpy()
+        family = group_codes(labelled, "table", list(labelled.columns))[0]
+    p_adj = adjust_within(p, family, settings.correction)
+    return p_adj, p_adj <= settings.alpha, family
 
 
 def read_together(
@@ -172,13 +170,12 @@ def read_together(
         return np.asarray(table[name], np.float64)
 
     p, two_sided = column("p_value"), settings.alternative == "two-sided"
-    p_adj, reject = adjusted_columns(table, settings, p)
+    p_adj, reject, family = adjusted_columns(table, settings, p)
     table["p_adj"], table["reject"] = p_adj, reject
     if settings.correction == "none" and intervals is None:
         return
     level = single = np.full(len(p), settings.alpha)
     if settings.correction != "none":
-        family = _family_codes(table, settings, len(p))
         level = joint_levels(p, p_adj, reject, family, settings.alpha, settings.correction)
 
     def quantiles(level: Floats) -> Floats:

@@ -96,8 +96,7 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
     if not used or min(both.n) < 2:
         return p
     first, *others = (without_gaps(covariates[i], size) for i in used)
-    clusters = None if rows.clusters is None else both.take(rows.clusters)
-    units = grouped(first._replace(covariates=tuple(others)), both, rows, clusters)
+    units = grouped(first._replace(covariates=tuple(others)), both, rows)
     columns = []
     for num, den in (units.metric, *units.covariates):
         one = units.columns[num]
@@ -125,9 +124,7 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
 
     def ranked(of: Split, form: Floats, stratum: int) -> Split:
         control, treatment = values(form, stratum)
-        every = np.concatenate([control, treatment])
-        _, place, count = np.unique(every, return_inverse=True, return_counts=True)
-        ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+        ranks = Series(np.concatenate([control, treatment])).rank().to_numpy()
         return Split.of(ranks[: len(control)], ranks[len(control) :])
 
     p[used] = random_split_p(means, units.record, third, ranked)
@@ -170,11 +167,12 @@ def random_split_p(
             control, treatment = record.above[at[:, stratum]]
             of_both = strata.cells([stratum])
             var = of_both.squares(form[None])[0] / of_both.n[0]
-            one = Split(*sizes[stratum].tolist(), float(form @ (treatment - control)), var, 0.0)
+            n_c, n_t = sizes[stratum].tolist()
+            one = Split(n_c, n_t, float(form @ (treatment - control)), var, 0.0)
             # A constant ratio, such as a covariate times the weights, leaves rounding.
             if not math.sqrt(max(var, 0.0)) > MEAN_ROUNDING * reach:
                 one = one._replace(diff=0.0, var=0.0)
-            elif turn_of_split(*one[:2]):  # the largest skewness that there can be
+            elif turn_of_split(n_c, n_t):  # the largest skewness that there can be
                 one = one._replace(skewness=reach / math.sqrt(var))
             splits[stratum] = one
         turned = (abs(turn_of_split(*one[:2])) * one.skewness for one in splits.values())
@@ -235,13 +233,10 @@ def shares_change(
             ordered = is_numeric_dtype(data[name])
         else:
             code = np.unique(dates, return_inverse=True)[1]
-        first, fixed = _first_row_of_units(code, rows)
-        if name == time_col or fixed:
-            p = _p_of_times(code, stratum, first, rows, ordered)
-            found.append(Difference("shares_change", name, p < level))
+        p = _p_of_times(code, stratum, rows, ordered, fixed=name != time_col)
+        found.append(Difference("shares_change", name, p < level))
     if strata and time_col not in strata:
-        first = _first_row_of_units(stratum, rows)[0]
-        p = _p_of_times(stratum, 0 * stratum, first, rows, ordered=False)
+        p = _p_of_times(stratum, 0 * stratum, rows)
         found.append(Difference("strata_differ", ", ".join(map(str, strata)), p < level))
     return found
 
@@ -465,23 +460,20 @@ def _refines(times: Series | None, stratum: Codes, rows: ExperimentRows) -> bool
     return bool(table.groupby(level=0).max().sum() >= IN_USUAL_STRATUM * table.sum())
 
 
-def _first_row_of_units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
-    """The row of the least code of every unit in every group, and whether each unit has one code
-    only."""
-    units = rows.randomised
-    if units is None:
-        return np.arange(len(code)), True
-    of_unit = DataFrame({"group": rows.group, "unit": units, "code": code})
-    times = of_unit.sort_values("code", kind="stable").drop_duplicates()
-    first = times.drop_duplicates(["group", "unit"]).index.to_numpy()
-    return first, len(first) == len(times)
-
-
 def _p_of_times(
-    code: Codes, stratum: Codes, chosen: Codes, rows: ExperimentRows, ordered: bool
+    code: Codes, stratum: Codes, rows: ExperimentRows, ordered: bool = False, fixed: bool = False
 ) -> Floats:
-    """By group, p that the variants have the same shares at all times: the least of its strata
-    times their number."""
+    """By group, p that the variants have the same shares at all times, of which each unit has its
+    first: the least of its strata times their number. Times that should be `fixed` have none where
+    a unit has several."""
+    chosen = np.arange(len(code))
+    units = rows.randomised
+    if units is not None:
+        of_unit = DataFrame({"group": rows.group, "unit": units, "code": code})
+        times = of_unit.sort_values("code", kind="stable").drop_duplicates()
+        chosen = times.drop_duplicates(["group", "unit"]).index.to_numpy()
+        if fixed and len(chosen) < len(times):
+            return np.full(len(rows.groups), np.nan)
     n_strata = int(stratum.max(initial=0)) + 1
     n_groups = len(rows.groups)
     n = len(rows.variants)

@@ -89,8 +89,8 @@ class ExperimentPlan:
             for arm in ("control", "treatment")
         )
         n = int((control.max() + treatment.sum()).max()) if len(own) else 0
-        done = dict(ran or {})
-        looks = done.pop("looks", None)
+        done = ran or {}
+        looks = done.get("looks")
         compared = set(table["metric"])
         found = [f"{name} was not compared" for name in self.roles if name not in compared]
         if self.control is not None and set(table["control"].map(str)) != {str(self.control)}:
@@ -118,11 +118,12 @@ class ExperimentPlan:
 
     def unknown(self, ran: Mapping[str, Any] | None = None) -> list[str]:
         """Name what was planned and neither a table nor `ran` tells."""
-        told = {name for name, value in (ran or {}).items() if value is not None}
-        if self.looks == "any":
-            told.add("looks")
-        planned = ("unit", "segments", "looks")
-        return [name for name in planned if getattr(self, name) is not None and name not in told]
+        done = ran or {}
+        return [
+            name
+            for name in ("unit", "segments", "looks")
+            if getattr(self, name) not in (None, "any") and done.get(name) is None
+        ]
 
 
 def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
@@ -266,16 +267,20 @@ def role_verdicts(table: DataFrame, roles: Roles) -> DataFrame:
         metric margin  change  change_low effect
     0  revenue    −2%   0.002      -0.012   safe
     """
-    return DataFrame(_judged_rows(table, roles)).drop(columns=[_HELD, _CHECKED])
+    return DataFrame(_judged_rows(table, roles))[_ROLE_COLUMNS.split()]
 
 
+_ROLE_COLUMNS = (
+    "metric role control treatment margin change change_low change_high p_safe p_harmed p_adj "
+    "effect withheld remarks verdict note"
+)
 # Of a row that is judged: what withholds its verdict in the table; and its verdict without the
 # remark that nobody checked the sample ratio, which a decision says once.
 _HELD, _CHECKED = "held", "checked"
 
 
 def _judged_rows(table: DataFrame, roles: Roles) -> list[Row]:
-    """Return the rows of `role_verdicts`."""
+    """Return the rows of `role_verdicts` with all columns of the table."""
     table, named = _read_roles(table, roles)
     if "confidence" not in table:
         if confidence_of(table) is None:
@@ -290,11 +295,8 @@ def _judged_rows(table: DataFrame, roles: Roles) -> list[Row]:
     rows = []
     for row, p_of_row in zip(table.to_dict("records"), p_success, strict=True):
         role, budget = named.get(row["metric"], ("diagnostic", None))
-        found = {
-            "metric": row["metric"],
+        found = row | {
             "role": role,
-            "control": row["control"],
-            "treatment": row["treatment"],
             "margin": "",
             "change": row["diff"],
             "change_low": row["ci_low"],
@@ -302,10 +304,7 @@ def _judged_rows(table: DataFrame, roles: Roles) -> list[Row]:
             "p_safe": math.nan,
             "p_harmed": math.nan,
             "p_adj": p_of_row,
-            "effect": row["effect"],
             "withheld": "" if budget else row["withheld"],
-            "remarks": row["remarks"],
-            "verdict": row["verdict"],
             "note": "",
         }
         if budget is not None:

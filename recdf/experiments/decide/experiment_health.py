@@ -420,8 +420,10 @@ def find_srm(
     counted = []
     labelled = []
     for name, *own in zip(looked_at, *(one.levels for one in parts), strict=True):
-        of_level, found = texts_of_levels([values for values, _ in own])
+        texts = _as_texts(pd.concat([values for values, _ in own], ignore_index=True))
+        codes, found = pd.factorize(texts, sort=True)
         counts = np.zeros((len(found), *planned.shape), np.int64)
+        of_level = cut_like(codes, [values for values, _ in own])
         for level, (_, n), cell in zip(of_level, own, cells, strict=True):
             np.add.at(counts, (level[:, None, None], *cell), n)
         counted.append(counts)
@@ -485,12 +487,6 @@ def count_levels(
         levels.append((Series(found), n.reshape(shape)))
     total = units.per_cell(stratum, len(labels))
     return CountedLevels(labels, units.variants, total, levels)
-
-
-def texts_of_levels(parts: Sequence[Series]) -> tuple[list[Codes], Any]:
-    """The texts of the levels of all parts, sorted, and the places of those of each part."""
-    codes, found = pd.factorize(_as_texts(pd.concat(parts, ignore_index=True)), sort=True)
-    return cut_like(codes, parts), found
 
 
 def _as_texts(column: Series) -> Series:

@@ -20,13 +20,6 @@ from ...tables.cells import form_of, number
 _TURNED, _UNBOUNDED = "unseen_units", "unbounded"
 _SIDES = ("control", "treatment")
 _NO_MARGIN = Budget("", None, None, 0.0, relative=False)
-_OF_ARMS = "mean_{}", "mean_{}_adjusted", "n_typical_{}", "n_{}"
-_ASKED = (
-    "method",
-    "metric_low",
-    "metric_high",
-    *(one.format(of) for one in _OF_ARMS for of in _SIDES),
-)
 SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
 
 
@@ -125,7 +118,7 @@ def ask_one_sided(table: dict[str, Any], said: Mask, gains: Mask) -> None:
     """
     table["unless"] = [""] * len(said)
     for i in np.flatnonzero(said):
-        row = {name: table[name][i] for name in _ASKED}
+        row = {name: column[i] for name, column in table.items()}
         few, unbounded = _could_turn(row, _NO_MARGIN, gains[i], table["unseen"][i])
         table["unless"][i] = row["unless"] * unbounded
         for name in ("turned_by", "turned_to") if few else ():

@@ -36,7 +36,7 @@ from ...judge.users import LEFT_OUT, Users, match_users, only_rows, refuse_sever
 from ...metrics.strings import direction_of
 from ...stats.shares import equal_shares_test
 from ...tables.cells import number
-from .roll_up import read_exposure, roll_up
+from .roll_up import is_count, read_exposure, roll_up
 
 # ------------------------------------------------------------------------------------------
 # What a metric is worth for an assigned user without metrics: 0, its worst value, or nothing that
@@ -72,7 +72,7 @@ def fill_values(
     for name in [one for one in names if is_metric(metrics[one])]:
         if name in no_metrics:
             found[name] = None
-        elif name.startswith("n_") or name.endswith("__n"):
+        elif is_count(name):
             found[name] = 0.0
         elif name in stated:
             found[name] = stated[name]
@@ -114,17 +114,17 @@ def zero_is_worst(name: str) -> bool:
 def take_or_fill(values: Series, rows: Codes, fill: float | None) -> Series:
     """Values at rows; row −1 takes `fill`, or null where that is None."""
     dtype = values.dtype
-    filled: dict[str, Any] = {}
     values = values.reset_index(drop=True)
+    value: Any = None
     if fill is not None:
         # Label −1 is not in the index, so it takes the fill value, which has the column's type if
         # it can.
         if not (float(fill).is_integer() or pd.api.types.is_float_dtype(dtype)):
             values = values.astype("float64")
-        filled = {"fill_value": values.dtype.type(fill)}
+        value = values.dtype.type(fill)
     elif isinstance(dtype, np.dtype) and dtype.kind in "iub" and (rows < 0).any():
         values = values.astype("boolean" if dtype.kind == "b" else "Int64")
-    return values.reindex(rows, **filled).reset_index(drop=True)
+    return values.reindex(rows, fill_value=value).reset_index(drop=True)
 
 
 # ------------------------------------------------------------------------------------------
@@ -212,15 +212,13 @@ def arms_left_out(frames: Frames, variant_col: str) -> DataFrame:
     """Return, in a row for the code of each variant, how many of its users were in several
     variants (`lost`), and how many `stayed`."""
     _, assignment, users, variant = frames
-    n = int(variant.max(initial=-1)) + 1
-    user = users.of_assignment
-    twice = users.several[user]
-    crossed = np.unique([user[twice], variant[twice]], axis=1)[1]
-    first = first_rows(user, users.n)
-    stayed = variant[first[(first >= 0) & ~users.several]]
-    counts = (np.bincount(one, minlength=n) for one in (crossed, stayed))
-    labels = assignment[[variant_col]].iloc[first_rows(variant, n)].reset_index(drop=True)
-    return labels.assign(**dict(zip(("lost", "stayed"), counts, strict=True)))
+    of_user = DataFrame({"user": users.of_assignment, "variant": variant}).drop_duplicates()
+    own = of_user["variant"]
+    lost = users.several[of_user["user"]]
+    labels = assignment[[variant_col]].iloc[first_rows(variant, own.nunique())]
+    counts = {"lost": np.bincount(own[lost], minlength=len(labels))}
+    counts["stayed"] = np.bincount(own[~lost], minlength=len(labels))
+    return labels.reset_index(drop=True).assign(**counts)
 
 
 def join_frames(
@@ -479,10 +477,19 @@ def join_experiment(
     2        3       B     0.00        False
     """
     keys, by_cols = ([str(name) for name in as_columns(given)] for given in (user_col, by))
-    refused = (missing, multi_variant, unassigned)
-    times = (exposure_col, time_col)
     join = JoinOptions(
-        keys, variant_col, by_cols, *refused, *times, smaller_is_better, larger_is_better, how, over
+        keys,
+        variant_col,
+        by_cols,
+        missing,
+        multi_variant,
+        unassigned,
+        exposure_col,
+        time_col,
+        smaller_is_better,
+        larger_is_better,
+        how,
+        over,
     )
     frames = read_frames(per_user, assignment, join)
     if frames.users.stranger.all():
@@ -496,11 +503,10 @@ def _warn_of_unequal_missing(frames: Frames) -> None:
     """Warn where a variant has another share of users without metrics than the rest: the users who
     stay are then no longer alike."""
     _, _, users, variant = frames
-    first = first_rows(users.of_assignment, users.n)
-    there = np.bincount(users.of_metric, minlength=users.n) > 0
-    own = variant[first[first >= 0]]
+    assigned, first = np.unique(users.of_assignment, return_index=True)
+    own = variant[first]
     n = np.bincount(own)
-    lost = np.bincount(own, ~there[first >= 0])
+    lost = np.bincount(own, ~np.isin(assigned, users.of_metric))
     # One variant against all others: a test of several shares would need SciPy.
     p = [
         equal_shares_test((one, lost.sum() - one), (of, n.sum() - of))[1]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from pandas.api.types import (
     is_bool_dtype,
     is_float_dtype,
@@ -227,8 +227,7 @@ def roll_up(
             else metric_values(per_user, "per_user", name)
         )
         if whole or rule in ("min", "max"):
-            data[name] = np.zeros(n, values.dtype) if rule == "sum" else values[first]
-            {"sum": np.add, "min": np.fmin, "max": np.fmax}[rule].at(data[name], codes, values)
+            data[name] = Series(values).groupby(codes).agg(rule).to_numpy()
             continue
         defined = ~np.isnan(values)
         weight, counts = counted(f"{name}__n", defined)
@@ -245,6 +244,11 @@ def roll_up(
         {"unit": units, "how": how if isinstance(how, str) else dict(how)}
     )
     return result
+
+
+def is_count(name: str) -> bool:
+    """Whether a column has the name of a count, or of the rows that a metric has."""
+    return name.startswith("n_") or name.endswith("__n")
 
 
 def _rules(
@@ -291,8 +295,7 @@ def _rules(
     unknown = [
         name
         for name in numbers
-        if not (is_float_dtype(per_user[name]) or direction_of(name))
-        and not (name.startswith("n_") or name.endswith("__n"))
+        if not (is_float_dtype(per_user[name]) or direction_of(name) or is_count(name))
     ]
     if unknown and not spec:
         raise DataError(

@@ -184,7 +184,7 @@ def aa_test(
                     break
             for (one, own), row in zip(tried.items(), found, strict=True):
                 of = {"metric": metric.name, "cap": one, "cap_value": own.cap}
-                rows.append({**of, **row, "recommended": recommended})
+                rows.append(of | row | {"recommended": recommended})
             shown.add()
     table = pd.DataFrame(rows)
     remark(table, table["n_splits"] == 0, "not_tested")
@@ -218,12 +218,12 @@ def _unit_columns(metric: MetricRows, code: Codes) -> list[Floats]:
 
 
 def _rejections(
-    units: list[list[Floats]], share: float, n: int, settings: Settings, clustered: bool
+    units: list[list[Floats]], share: float, n_splits: int, settings: Settings, clustered: bool
 ) -> list[Row]:
     """Test every split for every list of columns of units: how often p is at most alpha, how far p
     is from uniform, and the effect."""
     columns, places = distinct_columns([column for own in units for column in own])
-    treatment = split_sums(columns, share, n, settings.seed)
+    treatment = split_sums(columns, share, n_splits, settings.seed)
     totals = np.array([column.sum() for column in columns])
     alpha = settings.alpha
     rows = []
@@ -239,29 +239,28 @@ def _rejections(
         p = p[known]
         diff = diff[known]
         reject = p <= alpha
-        n_known = len(p)
-        k = reject.sum()
-        rejected = k / n_known if n_known else np.nan
-        low, high = wilson(rejected, n_known or np.nan, Z_OF_SHARE)
+        n = len(p) or np.nan  # of no tests there is no share
+        rejected = reject.sum() / n
+        low, high = wilson(rejected, n, Z_OF_SHARE)
         ordered = np.sort(p)
-        steps = np.arange(n_known + 1) / max(n_known, 1)
+        steps = np.arange(len(p) + 1) / n
         apart = np.append(steps[1:] - ordered, ordered - steps[:-1])
-        ks = apart.max() if n_known else np.nan
+        ks = apart.max() if len(p) else np.nan
         found = "rejects_rarely" if high < alpha else "holds"
         found = "rejects_often" if low > alpha else found
         few = clustered and effective_number(own[3]) * min(share, 1 - share) < JACKKNIFE_BELOW
         rows.append(
             {
                 "n_units": int(own[0].sum()),
-                "n_splits": n_known,
-                "n_rejected": k,
+                "n_splits": len(p),
+                "n_rejected": reject.sum(),
                 "n_rejected_low": (reject & (diff < 0)).sum(),
                 "n_rejected_high": (reject & (diff > 0)).sum(),
                 "rejected": rejected,
                 "rejected_low": low,
                 "rejected_high": high,
                 "ks": ks,
-                "p_ks": scipy_module("special").kolmogorov(np.sqrt(n_known) * ks),
+                "p_ks": scipy_module("special").kolmogorov(np.sqrt(n) * ks),
                 "alpha": alpha,
                 "effect": found,
                 "remarks": "few_clusters" if few else "",

@@ -135,7 +135,7 @@ def plan_comparison(
                 raise DataError(
                     f"metric {name!r} has mean {mean:g}; a relative difference needs a positive one"
                 )
-            wanted = diff if rel_diff is None else rel_diff * mean
+            wanted = (diff or 0.0) if rel_diff is None else rel_diff * mean
             known = bounds_of(name, declared, table[[base, model]])
             reach = 0.0 if known is None else known[1] - known[0]
             unseen = past.unseen(level, reach)
@@ -146,9 +146,9 @@ def plan_comparison(
             # Where m are expected to differ, m − z√m or more do with this power (Poisson).
             many = (z / 2 + math.sqrt(z**2 / 4 + FEW_UNITS)) ** 2
             least = max(FEW_LISTS * past.size, many * there.sum() / n_differ)
-            lists = n if wanted is None else test.rows_needed(wanted / past.planned)
-            assert lists is not None
-            lists = lists if wanted is None else max(lists, math.ceil(least))
+            lists = n
+            if lists is None:
+                lists = max(test.rows_needed(wanted / past.planned), math.ceil(least))
             mde = past.planned * test.least_effect(lists) if lists >= least else math.nan
             spread = math.exp(Z95 * past.error_std) if n is None else math.nan
             rows.append(

@@ -438,9 +438,17 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     weights = np.ones(n_units) if sample.den is None else sample.den
     typical = len(kept) / typical_units(weights)
     skewness = float(moments_of(z_seen).skewness)
-    errors = error, error_std
     return Past(
-        float(mean), std, planned, size, typical, *errors, reduction, design_effect, skewness
+        float(mean),
+        std,
+        planned,
+        size,
+        typical,
+        error,
+        error_std,
+        reduction,
+        design_effect,
+        skewness,
     )
 
 
