@@ -124,7 +124,7 @@ def p_of_balance(covariates: Sequence[Sample], rows: ExperimentRows, both: ArmRo
 
     def ranked(of: Split, form: Floats, stratum: int) -> Split:
         control, treatment = values(form, stratum)
-        ranks = Series(np.concatenate([control, treatment])).rank().to_numpy()
+        ranks = np.asarray(Series(np.concatenate([control, treatment])).rank(), np.float64)
         return Split.of(ranks[: len(control)], ranks[len(control) :])
 
     p[used] = random_split_p(means, units.record, third, ranked)
@@ -470,9 +470,9 @@ def _p_of_times(
     units = rows.randomised
     if units is not None:
         of_unit = DataFrame({"group": rows.group, "unit": units, "code": code})
-        times = of_unit.sort_values("code", kind="stable").drop_duplicates()
-        chosen = times.drop_duplicates(["group", "unit"]).index.to_numpy()
-        if fixed and len(chosen) < len(times):
+        of_unit = of_unit.sort_values("code", kind="stable").drop_duplicates()
+        chosen = of_unit.drop_duplicates(["group", "unit"]).index.to_numpy()
+        if fixed and len(chosen) < len(of_unit):
             return np.full(len(rows.groups), np.nan)
     n_strata = int(stratum.max(initial=0)) + 1
     n_groups = len(rows.groups)

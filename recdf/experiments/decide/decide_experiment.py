@@ -295,7 +295,7 @@ def _judged_rows(table: DataFrame, roles: Roles) -> list[Row]:
     rows = []
     for row, p_of_row in zip(table.to_dict("records"), p_success, strict=True):
         role, budget = named.get(row["metric"], ("diagnostic", None))
-        found = row | {
+        found: dict[Any, Any] = row | {
             "role": role,
             "margin": "",
             "change": row["diff"],
