@@ -344,7 +344,7 @@ class Ready:
 
     name: str
     units: Units
-    n_dropped: tuple[float, float]
+    n_dropped: Sequence[float]
     remarks: tuple[str, ...]
     kind: MetricKind
     n_covariate_missing: int = 0
@@ -410,7 +410,7 @@ def make_units(
     return Ready(
         metric.name,
         in_strata(sample, kept, data, metric.name, regressed),
-        (dropped[0], dropped[1]),
+        dropped,
         tuple(remarks),
         metric.kind,
         covariates.n_missing,

@@ -62,13 +62,11 @@ class ExperimentPlan:
     segments: tuple[str, ...] | None = None
     method: VariantTest | None = None
     n: Annotated[int, a_number(4, whole=True)] | None = None
-    looks: int | str | None = None
+    looks: Annotated[int, a_number(1, whole=True)] | Literal["any"] | None = None
     confidence: Share = 0.95
 
     def __post_init__(self) -> None:
         check_record(self)
-        if self.looks not in (None, "any"):
-            check_value("looks", self.looks, a_number(1, whole=True))
 
     @property
     def roles(self) -> dict[str, Any]:

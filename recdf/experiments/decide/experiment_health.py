@@ -263,24 +263,21 @@ def count_users(
     return CountedUsers(groups, units.variants, *own)
 
 
-def joint_labels(labels: Sequence[DataFrame]) -> tuple[list[Codes], DataFrame]:
-    """The labels of all parts in their order, and the places of those of each part among them."""
-    whole = pd.concat(labels, ignore_index=True)
-    codes, found = group_codes(whole, "labels", [*whole])
-    return cut_like(codes, labels), found
-
-
 def joint_cells(
     parts: Sequence[CountedUsers] | Sequence[CountedLevels],
 ) -> tuple[list[tuple[Codes, Codes]], DataFrame, list[Any]]:
     """The places of the cells of each part, (labels, 1) and (variants), among those of all parts,
     with the labels and the variants of all. There must be a variant."""
-    of_label, labels = joint_labels([one.labels for one in parts])
-    of_variant, variants = joint_labels([one.variants for one in parts])
-    if not len(variants):
+    places, found = [], []
+    for frames in zip(*(one[:2] for one in parts), strict=True):
+        whole = pd.concat(frames, ignore_index=True)
+        codes, labels = group_codes(whole, "labels", [*whole])
+        places.append(cut_like(codes, frames))
+        found.append(labels)
+    if not len(found[1]):
         raise DataError("assignment has no rows; expected one per assigned user")
-    cells = [(label[:, None], own) for label, own in zip(of_label, of_variant, strict=True)]
-    return cells, labels, variants.iloc[:, 0].tolist()
+    cells = [(label[:, None], own) for label, own in zip(*places, strict=True)]
+    return cells, found[0], found[1].iloc[:, 0].tolist()
 
 
 def planned_shares(expected: Any, labels: DataFrame, argument: str, names: list[Any]) -> Floats:

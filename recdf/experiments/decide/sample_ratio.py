@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from ...errors import OptionError, examples
+from ...errors import OptionError
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import AnyRow, PlannedShares, Row, TwoPlaces
 from ...judge.per_user_columns import Codes, Floats, Mask, count_distinct, key_codes, require, split
@@ -249,11 +249,6 @@ def _from_health(
     variants = arms.names
     require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
     health = as_written(health)
-    if lacking := [name for name in variants if name not in health["variant"].tolist()]:
-        raise OptionError(
-            f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
-            "Pass the table that experiment_health made of this experiment"
-        )
     by = columns_before(health, "variant")
     within = not set(by).issubset(arms.groups)
     labels, counts = count(within)
@@ -354,8 +349,8 @@ def _read_health(
     absent = table["n_assigned"].isna()
     if absent.any():
         raise OptionError(
-            f"health has no rows for {key} {tuple(table.loc[absent, key].iloc[0])}; make it with "
-            f"⟦+by={by}⟧ from the same assignment, and pass all its rows"
+            f"health has no rows for {key} {tuple(table.loc[absent, key].iloc[0])}; pass the table "
+            f"that experiment_health made of this experiment with ⟦+by={by}⟧, and all its rows"
         )
     if len(table) > len(wanted):
         raise OptionError(
