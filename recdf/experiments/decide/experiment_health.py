@@ -268,9 +268,10 @@ def joint_cells(
 ) -> tuple[list[tuple[Codes, Codes]], DataFrame, list[Any]]:
     """The places of the cells of each part, (labels, 1) and (variants), among those of all parts,
     with the labels and the variants of all. There must be a variant."""
-    places, found = [], []
+    places: list[list[Codes]] = []
+    found: list[DataFrame] = []
     for frames in zip(*(one[:2] for one in parts), strict=True):
-        whole = pd.concat(frames, ignore_index=True)
+        whole: DataFrame = pd.concat(frames, ignore_index=True)
         codes, labels = group_codes(whole, "labels", [*whole])
         places.append(cut_like(codes, frames))
         found.append(labels)
