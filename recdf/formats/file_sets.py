@@ -98,9 +98,7 @@ def as_parquet(
     sets = _file_sets(paths, names)
     ids = [*keys, *by]
     found = dict(paths)
-    texts = {name: files.pieces() for name, files in sets.items() if files.is_text}
-    schemas = [next(files.pieces()).schema for files in sets.values() if not files.is_text]
-    kinds = settled_kinds(texts, schemas, keys, by)
+    kinds = settled_kinds({name: one.pieces() for name, one in sets.items()}, sets, keys, by)
     for name, files in sets.items():
         if not files.is_plain_parquet:
             found[name] = os.path.join(folder, name)
@@ -119,9 +117,7 @@ def _as_frames(
 ) -> dict[str, DataFrame]:
     """Give the columns of the tables that are text their types, and make frames of all, with the
     dtypes that pandas wrote. Integers beside nulls stay integers."""
-    texts = {name: [tables[name]] for name, files in sets.items() if files.is_text}
-    schemas = [table.schema for name, table in tables.items() if name not in texts]
-    kinds = settled_kinds(texts, schemas, keys, by)
+    kinds = settled_kinds({name: [table] for name, table in tables.items()}, sets, keys, by)
     frames = {}
     for name, table in tables.items():
         whole = typed(table, kinds[name], [*keys, *by], sets[name]) if name in kinds else table
@@ -140,32 +136,34 @@ def _as_frames(
 
 
 def settled_kinds(
-    texts: Mapping[str, Iterable[Any]],
-    others: Sequence[Any],
-    keys: Names,
-    by: Names,
+    tables: Mapping[str, Iterable[Any]], sets: Mapping[str, FileSet], keys: Names, by: Names
 ) -> dict[str, dict[str, list[Any]]]:
-    """Return, for each column of each frame of text, given its pieces, the kinds of numbers that
-    take all its values, the narrowest first. Ids are text in all of them, unless all, and the
-    schemas of the others, have integers."""
-    possible: dict[str, dict[str, list[Any]]] = {name: {} for name in texts}
-    for name, pieces in texts.items():
+    """Return, for each column of each frame of text, given the pieces of all frames, the kinds of
+    numbers that take all its values, the narrowest first. Ids are text in all of them, unless all,
+    and the first pieces of the others, have integers."""
+    possible: dict[str, dict[str, list[Any]]] = {}
+    others = []
+    for name, pieces in tables.items():
+        if name not in sets or not sets[name].is_text:
+            others.append(next(iter(pieces)).schema)
+            continue
+        own = possible[name] = {}
         for table in pieces:
             for column in table.column_names:
                 if not _holds_text((text := table[column]).type):
                     continue
                 is_id = column in (*keys, *by)
-                kinds = possible[name].get(column, NUMBERS[:1] if is_id else NUMBERS)
+                kinds = own.get(column, NUMBERS[:1] if is_id else NUMBERS)
                 first = _as_numbers(text, kinds, is_id).type
-                possible[name][column] = kinds[kinds.index(first) :] if first in kinds else []
+                own[column] = kinds[kinds.index(first) :] if first in kinds else []
     for key in keys:
         mine = [kinds for kinds in possible.values() if key in kinds]
         types = [schema.field(key).type for schema in others if key in schema.names]
         # Of a list, its items are meant.
         typed_text = any(_holds_text(getattr(kind, "value_type", kind)) for kind in types)
         if typed_text or not all(kinds[key] for kinds in mine):
-            for own in mine:
-                own[key] = []
+            for found in mine:
+                found[key] = []
     return possible
 
 

@@ -16,8 +16,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -81,28 +81,29 @@ class InputFile:
         whole = lines[:-1] if len(self.head) == HEAD_BYTES and len(lines) > 1 else lines
         return [line for line in whole if line.strip()]
 
+    def all_lines(self, pattern: str) -> bool:
+        """Whether there are lines, and all of the first ones have a pattern."""
+        found = [re.fullmatch(pattern, line.strip()) for line in self.lines]
+        return bool(found) and all(found)
+
     @cached_property
     def is_folder(self) -> bool:
         return self.system is None and os.path.isdir(self.path)
 
     @cached_property
     def inside(self) -> list[str]:
-        """The names of files and folders in this folder."""
-        return sorted(os.listdir(self.path)) if self.is_folder else []
+        """The names of files and folders in this folder, or the fields of the first line."""
+        if self.is_folder:
+            return sorted(os.listdir(self.path))
+        separator = "\t" if self.ending == ".tsv" else ","
+        return [cell.strip('" ') for line in self.lines[:1] for cell in line.split(separator)]
 
-    @cached_property
-    def schema(self) -> Any:
-        """The schema of a parquet file of this machine, with no columns if it is none."""
-        from pyarrow import parquet  # costs import time that other calls need not pay
-
-        try:
-            return parquet.read_schema(self.path) if self.head[:4] == b"PAR1" else pa.schema([])
-        except (OSError, pa.ArrowException):
-            return pa.schema([])
-
-    def cells(self, separator: str) -> list[str]:
-        """The fields of the first line."""
-        return [cell.strip('" ') for cell in self.lines[0].split(separator)] if self.lines else []
+    def blocks(self) -> Iterator[bytes]:
+        """Read the file in pieces that end with a line, without those that are blank."""
+        with self.opened() as raw, io.BufferedReader(raw) as stream:
+            while block := stream.read(self.piece or -1) + stream.readline():
+                if block.strip():
+                    yield block
 
 
 TableReader = Callable[[InputFile], Iterator[Any]]
@@ -139,13 +140,13 @@ def delimited(
             column_types=dict.fromkeys(columns, LONG_TEXT), include_columns=wanted
         )
         rows = csv.ReadOptions(column_names=names, block_size=file.piece)
-        with file.opened() as raw:
-            stream = raw if names is None else pa.TransformInputStream(raw, _OneSpace())
-            if file.piece is None:
-                tables = iter([csv.read_csv(pa.BufferReader(stream.read()), rows, layout, types)])
-            else:
+        with file.opened() as stream:
+            if names is None and file.piece is not None:  # a text in quotes may hold ends of lines
                 reader = csv.open_csv(stream, rows, layout, types)
                 tables = _pieces(reader.schema, reader)
+            else:
+                texts = file.blocks() if names is None else map(_one_space, file.blocks())
+                tables = (csv.read_csv(pa.BufferReader(one), rows, layout, types) for one in texts)
             for table in tables:
                 if number is not None:
                     at = table.column_names.index(number)
@@ -155,24 +156,12 @@ def delimited(
     return read_fields
 
 
-class _OneSpace:
-    """Make any white space between the fields of a line one space, in the parts in which a file is
-    read."""
-
-    def __init__(self) -> None:
-        self.rest, self.started = b"", False
-
-    def __call__(self, data: Any) -> bytes:
-        text = self.rest + bytes(data)
-        kept = text.rstrip() if data else text
-        self.rest = text[len(kept) :]
-        found = kept.replace(b"\t", b" ").replace(b"\r", b"")
-        while b"  " in found:
-            found = found.replace(b"  ", b" ")
-        found = found.replace(b" \n", b"\n").replace(b"\n ", b"\n")
-        found = found if self.started else found.lstrip()
-        self.started |= bool(found)
-        return found
+def _one_space(lines: bytes) -> bytes:
+    """Make any white space between the fields of a line one space."""
+    found = lines.replace(b"\t", b" ").replace(b"\r", b"")
+    while b"  " in found:
+        found = found.replace(b"  ", b" ")
+    return found.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip()
 
 
 def beyond_numbers(text: Any, found: Any) -> int:
@@ -268,18 +257,15 @@ def json_lines(file: InputFile) -> Iterator[Any]:
     """Read one object per line; text that looks like a time stays text."""
     from pyarrow import json as arrow_json  # costs import time that other calls need not pay
 
-    with file.opened() as raw, io.BufferedReader(raw) as stream:
-        while block := b"".join(stream.readlines(file.piece or -1)):
-            if not block.strip():
-                continue
-            size = arrow_json.ReadOptions(block_size=min(len(block) + 2, 2**31 - 1))
-            table = arrow_json.read_json(pa.BufferReader(block), size)
-            if times := [
-                (one.name, LONG_TEXT) for one in table.schema if pa.types.is_timestamp(one.type)
-            ]:
-                as_text = arrow_json.ParseOptions(explicit_schema=pa.schema(times))
-                table = arrow_json.read_json(pa.BufferReader(block), size, as_text)
-            yield table
+    for block in file.blocks():
+        size = arrow_json.ReadOptions(block_size=min(len(block) + 2, 2**31 - 1))
+        table = arrow_json.read_json(pa.BufferReader(block), size)
+        if times := [
+            (one.name, LONG_TEXT) for one in table.schema if pa.types.is_timestamp(one.type)
+        ]:
+            as_text = arrow_json.ParseOptions(explicit_schema=pa.schema(times))
+            table = arrow_json.read_json(pa.BufferReader(block), size, as_text)
+        yield table
 
 
 def json_lists(value_name: str) -> TableReader:
@@ -343,9 +329,13 @@ class Format:
 
     name · made_by : who writes it · endings : of file names, without compression; none for a
     folder, and `UNNAMED` is every ending that no record has · seen_by : how a file is recognised
-    beside its ending, in words, and `known`, which tells · columns : what the frame has, in words ·
-    read : the reader · names : column of the file → name in the frame · inferred : its ids are
-    integers or text by what is written, else they are as the format says.
+    beside its ending, in words · columns : what the frame has, in words · read : the reader · names
+    : column of the file → name in the frame · inferred : its ids are integers or text by what is
+    written, else they are as the format says.
+
+    A file of the format has the fields `holds` in its first line, or a folder these names; its
+    first lines all have the pattern `line`; one of another ending begins with `magic`; and `known`
+    tells what else there is to see.
     """
 
     name: str
@@ -354,36 +344,32 @@ class Format:
     seen_by: str
     columns: str
     read: TableReader
+    holds: Collection[str] = ()
+    line: str = ""
+    magic: bytes = b""
     known: Callable[[InputFile], bool] = lambda file: True
     names: Mapping[str, str] = field(default_factory=dict)
     inferred: bool = False
-
-
-def _folder_of(*names: str) -> Callable[[InputFile], bool]:
-    """Tell a folder, in which these names are."""
-    return lambda file: set(names) <= set(file.inside)
-
-
-def _header(separator: str, *names: str) -> Callable[[InputFile], bool]:
-    """Tell a file, whose first line has these fields."""
-    return lambda file: set(names) <= set(file.cells(separator))
-
-
-def _lines(pattern: str) -> Callable[[InputFile], bool]:
-    """Tell a file by its first lines, all of which have this pattern."""
-    return lambda file: (
-        bool(file.lines) and all(re.fullmatch(pattern, line.strip()) for line in file.lines)
-    )
 
 
 def _kaggle(file: InputFile) -> bool:
     """Tell a table of ids and texts, whose second column has a name of predictions and holds
     several items."""
     names = r"(pred\w*|labels|products|added_products|hotel_cluster|ad_id)"
-    cells = file.cells(",")
     row = r'"?[^",]*"?,"?\S+ \S[^",]*"?'
-    named = len(cells) == 2 and re.fullmatch(names, cells[1])
+    named = len(file.inside) == 2 and re.fullmatch(names, file.inside[1])
     return bool(named) and any(re.fullmatch(row, line) for line in file.lines[1:])
+
+
+def _has_lists(file: InputFile) -> bool:
+    """Tell a parquet file of this machine with a column `items` of lists of structs."""
+    from pyarrow import parquet  # costs import time that other calls need not pay
+
+    kind = ""
+    if file.head.startswith(b"PAR1"):
+        with suppress(OSError, pa.ArrowException, KeyError):
+            kind = str(parquet.read_schema(file.path).field("items").type)
+    return "struct<" in kind
 
 
 def _campaign(file: InputFile) -> str:
@@ -426,7 +412,7 @@ FORMATS = {
             "a folder with `_delta_log`",
             AS_NAMED,
             delta_tables,
-            _folder_of("_delta_log"),
+            ("_delta_log",),
         ),
         Format(
             "iceberg",
@@ -435,7 +421,7 @@ FORMATS = {
             "a folder with `metadata` and `data`",
             AS_NAMED,
             iceberg_tables,
-            _folder_of("metadata", "data"),
+            ("metadata", "data"),
         ),
         Format(
             "beir",
@@ -444,8 +430,8 @@ FORMATS = {
             "a folder with `qrels` and `corpus.jsonl`; it reads `qrels/test.tsv`",
             QRELS,
             of_member(JUDGEMENTS, _beir_test),
-            _folder_of("qrels", "corpus.jsonl"),
-            OF_QRELS,
+            ("qrels", "corpus.jsonl"),
+            names=OF_QRELS,
         ),
         Format(
             "open_bandit",
@@ -454,8 +440,8 @@ FORMATS = {
             "a folder with `item_context.csv`, of which it reads the log",
             BANDIT,
             of_member(delimited(","), _campaign),
-            _folder_of("item_context.csv"),
-            OF_BANDIT,
+            ("item_context.csv",),
+            names=OF_BANDIT,
             inferred=True,
         ),
         Format(
@@ -465,9 +451,7 @@ FORMATS = {
             "a column `items` of lists of structs",
             "keys of a list, item_id, rank, score",
             items_of_lists,
-            lambda file: (
-                "items" in file.schema.names and "struct<" in str(file.schema.field("items").type)
-            ),
+            known=_has_lists,
         ),
         Format(
             "parquet",
@@ -476,7 +460,7 @@ FORMATS = {
             "its ending, or first bytes",
             AS_NAMED,
             parquet_tables,
-            lambda file: file.ending in PARQUET or file.head.startswith(b"PAR1"),
+            magic=b"PAR1",
         ),
         Format(
             "arrow",
@@ -485,7 +469,7 @@ FORMATS = {
             "its ending, or first bytes",
             AS_NAMED,
             arrow_tables,
-            lambda file: file.ending in ARROW or file.head.startswith(b"ARROW1"),
+            magic=b"ARROW1",
         ),
         Format(
             "recbole",
@@ -502,7 +486,7 @@ FORMATS = {
             "six fields in a line, `Q0` or `0` the second, a number the fifth",
             "user_id, item_id, score, run",
             delimited(" ", RUN_FIELDS, quoted=False, number="score"),
-            _lines(RUN_LINE),
+            line=RUN_LINE,
         ),
         Format(
             "trec_qrels",
@@ -511,7 +495,7 @@ FORMATS = {
             "four fields in a line, `Q0` or `0` the second, an integer the last",
             f"{QRELS}, iteration",
             delimited(" ", QRELS_FIELDS, quoted=False, number="relevance"),
-            _lines(QRELS_LINE),
+            line=QRELS_LINE,
         ),
         Format(
             "beir_qrels",
@@ -520,8 +504,8 @@ FORMATS = {
             "a header with `query-id`, `corpus-id` and `score`",
             QRELS,
             JUDGEMENTS,
-            _header("\t", *OF_QRELS),
             OF_QRELS,
+            names=OF_QRELS,
         ),
         Format(
             "beir_qrels_jsonl",
@@ -530,8 +514,8 @@ FORMATS = {
             "the key `corpus-id` in the first line",
             QRELS,
             json_lines,
-            _lines(r'.*"corpus-id".*'),
-            OF_QRELS,
+            line=r'.*"corpus-id".*',
+            names=OF_QRELS,
         ),
         Format(
             "json_qrels",
@@ -540,7 +524,7 @@ FORMATS = {
             "`qrel` in its name, and `{query: {document: number}}`",
             QRELS,
             json_lists("relevance"),
-            lambda file: "qrel" in Path(file.path).name.lower(),
+            known=lambda file: "qrel" in Path(file.path).name.lower(),
         ),
         Format(
             "json_run",
@@ -549,7 +533,7 @@ FORMATS = {
             "`{query: {document: number}}`, a number with a point",
             "user_id, item_id, score",
             json_lists("score"),
-            lambda file: re.search(rb":\s*-?\d+(\.\d|e)", file.head) is not None,
+            known=lambda file: re.search(rb":\s*-?\d+(\.\d|e)", file.head) is not None,
         ),
         Format(
             "kaggle",
@@ -559,7 +543,7 @@ FORMATS = {
             "field",
             "user_id, item_id",
             lists_of_text,
-            _kaggle,
+            known=_kaggle,
             inferred=True,
         ),
         Format(
@@ -569,8 +553,8 @@ FORMATS = {
             "a header with `propensity_score` and `position`",
             BANDIT,
             delimited(","),
-            _header(",", "propensity_score", "position", "click"),
-            OF_BANDIT,
+            ("propensity_score", "position", "click"),
+            names=OF_BANDIT,
             inferred=True,
         ),
         Format("csv", "all", (".csv",), "", AS_NAMED, delimited(","), inferred=True),
@@ -597,7 +581,13 @@ def format_of(file: InputFile) -> Format:
     known = {ending for one in FORMATS.values() for ending in one.endings}
     ending = None if file.is_folder else file.ending if file.ending in known else UNNAMED
     for one in FORMATS.values():
-        if (ending in one.endings or (ending is None and not one.endings)) and one.known(file):
+        if (
+            (ending in one.endings or (ending is None and not one.endings))
+            and (file.ending in one.endings or file.head.startswith(one.magic))
+            and {*one.holds} <= {*file.inside}
+            and (not one.line or file.all_lines(one.line))
+            and one.known(file)
+        ):
             return one
     begins = f"its first line is {file.lines[0][:100]!r}" if file.lines else "it is empty"
     raise DataError(
