@@ -76,24 +76,6 @@ NO_SAMPLE = "the lists that people judged are no random sample of all"
 Worst = Literal["pass", "undecided", "fail"]
 
 
-class _Settings(NamedTuple):
-    """Options of a gate that every row needs, and of each metric its direction and definition.
-
-    `uneven` says that users may have several lists, or weights.
-    """
-
-    alpha: float
-    min_lists: int
-    looks: bool
-    better: Mapping[str, Any]
-    definitions: Mapping[str, str]
-    declared: Mapping[str, MetricBounds]
-    users: DataFrame | None
-    units: list[str]
-    weight: str | None
-    uneven: bool
-
-
 @checks_names
 def gate(
     candidate: Any,
@@ -278,7 +260,18 @@ def gate(
     if users is not None:
         users = frame_of("users", users)
         require(users, "users", [*units, *as_columns(weight)])
-    settings = _Settings(
+    if cheap is not None:
+        if looks == "any":
+            raise OptionError(
+                '⟦cheap=⟧ and ⟦looks="any"⟧ exclude each other: both labels are tested once, by t'
+            )
+        min_lists = max(min_lists, FEW_HUMAN)
+        runs, of_cheap = runs_of_both_labels(
+            cheap, sides, metrics, keys, as_columns(unit_col), weight
+        )
+        checks = pd.concat([checks, of_cheap], ignore_index=True)
+    rows_of = _Rows(
+        runs,
         alpha,
         min_lists,
         looks == "any",
@@ -290,19 +283,7 @@ def gate(
         weight,
         weight is not None or units != keys,
     )
-    if cheap is not None:
-        if settings.looks:
-            raise OptionError(
-                '⟦cheap=⟧ and ⟦looks="any"⟧ exclude each other: both labels are tested once, by t'
-            )
-        settings = settings._replace(min_lists=max(min_lists, FEW_HUMAN))
-        runs, of_cheap = runs_of_both_labels(
-            cheap, sides, metrics, keys, as_columns(unit_col), weight
-        )
-        checks = pd.concat([checks, of_cheap], ignore_index=True)
-    rows = [
-        _gate_row(*place, runs, settings) for place in places_of_budgets(read, runs, as_columns(by))
-    ]
+    rows = [rows_of.row(*place) for place in places_of_budgets(read, runs, as_columns(by))]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table = DataFrame(rows)
     if "p_random" in table:
@@ -313,8 +294,8 @@ def gate(
     differs = bool(checks["found"].isin(DOUBTFUL).any())
     p_fail = table["p_fail"].where(table["effect"] == UNDECIDED).to_numpy()
     table["p_fail_adj"] = adjust(p_fail, correction)
-    judged = _judged(runs, settings)
-    decided = [_decide(row, alpha, worst, differs, judged) for row in table.to_dict("records")]
+    judged = rows_of.underrated()
+    decided = [_decide(row, worst, differs, judged) for row in table.to_dict("records")]
     effects, reasons = zip(*decided, strict=True)
     table["reason"] = pd.Series(reasons, dtype=str)
     add_verdicts(table, "gate", effects)
@@ -331,132 +312,206 @@ def _refuse_other_lists(
         if side.per_user.empty:
             raise EmptyPopulationError(f"{side.role} has no rows; expected one row per list")
     known = [~np.isnan(runs.table(name)) for name in metrics]
-    if known and all(of.any(axis=1).all() and not of.all(axis=0).any() for of in known):
+    if all(of.any(axis=1).all() and not of.all(axis=0).any() for of in known):
         raise EmptyPopulationError(
             "candidate and baseline share no list with a value of a metric; compare their columns "
             f"{list(keys)}"
         )
 
 
-def _gate_row(
-    budget: Budget,
-    segment: str,
-    value: str,
-    lists: Mask | bool,
-    runs: ModelRows,
-    settings: _Settings,
-) -> Row:
-    """One row of numbers; what may not be decided says why in `reason`."""
-    metric = budget.metric
-    better = settings.better[metric]
-    gated = not math.isnan(budget.allowed)
-    table = runs.table(metric)
-    values = bounds_of(metric, settings.declared, table, definition=settings.definitions[metric])
-    worst = math.nan  # what a list without a value counts as
-    if values is not None:
-        worst = values[0] if better == "larger" else values[1]
-    elif better == "larger" and zero_is_worst(metric):
-        worst = 0.0
-    both, lacks = _both_sides(table, lists, worst)
-    n_only_baseline, n_only_candidate = lacks.sum(axis=1)
-    mean_candidate, mean_baseline = map(runs.mean, both)
-    change = _change_of_units(both, budget, values, better, runs, settings)
-    labelled = {}
-    most = change.weight.max(initial=0.0)
-    if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
-        of_cheap, _ = _both_sides(runs.table(cheap_column(metric)), lists, worst)
-        means, _, found = powered_pair(
-            [*both[::-1]],
-            [*of_cheap[::-1]],
-            runs,
-            1 - settings.alpha,
-            values or seen_bounds(both, of_cheap),
-        )
-        shown = ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")
-        labelled = {name: found[name] for name in shown} | {"labels": "people"}
-        most = found["judged_up_to"]
-        if (
-            change.bound == "t"
-            and found["weight"] > 0
-            and (more := powered_change(change, both, of_cheap, runs)).bound
-        ):
-            change, (mean_baseline, mean_candidate), labelled["labels"] = more, means, "both"
-    sign = -1 if change.smaller else 1
-    low, high = sorted(sign * end for end in change.ends())
-    row = {
-        "metric": metric,
-        "segment": segment,
-        "segment_value": value,
-        "budget": budget.text if gated else "",
-        "effect": UNDECIDED if gated else NOT_GATED,
-        "better": better,
-        "mean_baseline": mean_baseline,
-        "mean_candidate": mean_candidate,
-        "diff": mean_candidate - mean_baseline,
-        "rel_diff": mean_candidate / mean_baseline - 1 if mean_baseline > 0 else math.nan,
-        "change": sign * change.point,
-        "change_low": low,
-        "change_high": high,
-        "allowed": budget.allowed,
-        "relative": budget.relative,
-        "provable": high if change.smaller else low,
-        "n_users": change.n,
-        "n_lists": np.count_nonzero(~np.isnan(both[0])),
-        "n_differ": np.count_nonzero(np.abs(change.gain) > rounding_of(both) * change.weight),
-        "n_only_candidate": n_only_candidate,
-        "n_only_baseline": n_only_baseline,
-        "p_pass": math.nan,
-        "p_fail": math.nan,
-        "p_fail_adj": math.nan,
-        "n_needed": math.nan,
-        "alpha": settings.alpha,
-        "bound": change.bound,
-        "turning_value": sign * change.turning() if values is None else math.nan,
-        "unseen_weight": math.nan,
-        "holds_for": "",
-        "remarks": "" if change.bound else "skewed",
-        "reason": "",
-    }
-    if settings.uneven and change.n:
-        row["unseen_weight"] = _unseen_weight(segment, value, most, settings)
-        if math.isnan(row["unseen_weight"]):
-            row["holds_for"] = users_up_to(most, "a weight" * bool(settings.weight))
-    few = change.n < settings.min_lists
-    no_share = budget.relative and not mean_baseline > 0
-    reasons = {
-        f"fewer than {amount(settings.min_lists, 'user')}": few,
-        "the mean of the baseline is not above 0, so that no share of it is a budget": no_share,
-        f"a value on one side only in {amount(lacks.sum(), 'list')}": math.isnan(worst)
-        and lacks.any(),
-        NO_SAMPLE: labelled.get("p_random", 1.0) < NOT_RANDOM,
-        "one large loss more could decide, and no bounds of the metric are known: all turns if "
-        f"{_turned(row)}": not change.bound,
-    }
-    row |= labelled
-    row["reason"] = next((text for text, holds in reasons.items() if holds), "")
-    if few and segment:
-        row["effect"] = NOT_GATED
-    if gated and not row["reason"]:
-        row |= {
-            f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass")
-            for name in (PASS, FAIL)
+class _Rows(NamedTuple):
+    """Rows of numbers from the lists of both sides, with what every row needs: options, and of each
+    metric its direction, definition and declared bounds.
+
+    `uneven` says that users may have several lists, or weights.
+    """
+
+    runs: ModelRows
+    alpha: float
+    min_lists: int
+    looks: bool
+    better: Mapping[str, Any]
+    definitions: Mapping[str, str]
+    declared: Mapping[str, MetricBounds]
+    users: DataFrame | None
+    units: list[str]
+    weight: str | None
+    uneven: bool
+
+    def row(self, budget: Budget, segment: str, value: str, lists: Mask | bool) -> Row:
+        """Return one row; what may not be decided says why in `reason`."""
+        metric = budget.metric
+        better = self.better[metric]
+        smaller = better == "smaller"
+        sign = -1 if smaller else 1
+        gated = not math.isnan(budget.allowed)
+        table = self.runs.table(metric)
+        values = bounds_of(metric, self.declared, table, definition=self.definitions[metric])
+        zero = 0.0 if better == "larger" and zero_is_worst(metric) else math.nan
+        worst = values[smaller] if values else zero  # what a list without a value counts as
+        both, lacks = _both_sides(table, lists, worst)
+        n_only_baseline, n_only_candidate = lacks.sum(axis=1)
+        mean_candidate, mean_baseline = map(self.runs.mean, both)
+        change = self.change(both, values, budget, smaller)
+        labelled = {}
+        most = change.weight.max(initial=0.0)
+        if cheap_column(metric) in self.runs.parts[0][1]:
+            of_cheap, _ = _both_sides(self.runs.table(cheap_column(metric)), lists, worst)
+            ends = values or seen_bounds(both, of_cheap)
+            means, _, found = powered_pair(
+                [*both[::-1]], [*of_cheap[::-1]], self.runs, 1 - self.alpha, ends
+            )
+            shown = ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")
+            labelled = {name: found[name] for name in shown} | {"labels": "people"}
+            most = found["judged_up_to"]
+            if change.bound == "t" and found["weight"] > 0:
+                more = self.powered(change, both, of_cheap)
+                if more.bound:
+                    change, (mean_baseline, mean_candidate) = more, means
+                    labelled["labels"] = "both"
+        low, high = sorted(sign * end for end in change.ends())
+        row = {
+            "metric": metric,
+            "segment": segment,
+            "segment_value": value,
+            "budget": budget.text if gated else "",
+            "effect": UNDECIDED if gated else NOT_GATED,
+            "better": better,
+            "mean_baseline": mean_baseline,
+            "mean_candidate": mean_candidate,
+            "diff": mean_candidate - mean_baseline,
+            "rel_diff": mean_candidate / mean_baseline - 1 if mean_baseline > 0 else math.nan,
+            "change": sign * change.point,
+            "change_low": low,
+            "change_high": high,
+            "allowed": budget.allowed,
+            "relative": budget.relative,
+            "provable": high if smaller else low,
+            "n_users": change.n,
+            "n_lists": np.count_nonzero(~np.isnan(both[0])),
+            "n_differ": np.count_nonzero(np.abs(change.gain) > rounding_of(both) * change.weight),
+            "n_only_candidate": n_only_candidate,
+            "n_only_baseline": n_only_baseline,
+            **dict.fromkeys(("p_pass", "p_fail", "p_fail_adj", "n_needed"), math.nan),
+            "alpha": self.alpha,
+            "bound": change.bound,
+            "turning_value": sign * change.turning() if values is None else math.nan,
+            "unseen_weight": math.nan,
+            "holds_for": "",
+            "remarks": "" if change.bound else "skewed",
+            "reason": "",
+            **labelled,
         }
-        if row["p_pass"] > settings.alpha and values is not None:
-            row["n_needed"] = change.needed()
-        unseen = row["unseen_weight"]
-        if (
-            unseen > 0
-            and values is not None
-            and any(
-                row[f"p_{name}"] <= settings.alpha
-                and not change.outweighs(unseen, better=name == PASS)
+        if self.uneven and change.n:
+            unseen = row["unseen_weight"] = self.unseen_weight(segment, value, most)
+            if math.isnan(unseen):
+                row["holds_for"] = users_up_to(most, "a weight" * bool(self.weight))
+        few = change.n < self.min_lists
+        if few and segment:
+            row["effect"] = NOT_GATED
+        reasons = {
+            f"fewer than {amount(self.min_lists, 'user')}": few,
+            "the mean of the baseline is not above 0, so that no share of it is a budget": (
+                budget.relative and not mean_baseline > 0
+            ),
+            f"a value on one side only in {amount(lacks.sum(), 'list')}": math.isnan(worst)
+            and lacks.any(),
+            NO_SAMPLE: labelled.get("p_random", 1.0) < NOT_RANDOM,
+            "one large loss more could decide, and no bounds of the metric are known: all turns if "
+            f"{_turned(row)}": not change.bound,
+        }
+        row["reason"] = next((text for text, holds in reasons.items() if holds), "")
+        if gated and not row["reason"]:
+            row |= {
+                f"p_{name}": change.p_value(change.allowed, better=name == PASS)
                 for name in (PASS, FAIL)
-            )
-        ):
-            row["reason"] = (
-                f"{unseen:.1%} of the weight is of users heavier than any here, who could turn it"
-            )
-    return row
+            }
+            if values and row["p_pass"] > self.alpha:
+                row["n_needed"] = change.needed()
+            unseen = row["unseen_weight"]
+            if (
+                values
+                and unseen > 0
+                and any(
+                    row[f"p_{name}"] <= self.alpha
+                    and not change.outweighs(unseen, better=name == PASS)
+                    for name in (PASS, FAIL)
+                )
+            ):
+                row["reason"] = (
+                    f"{unseen:.1%} of the weight is of users heavier than any here, who could turn "
+                    "it"
+                )
+        return row
+
+    def unseen_weight(self, segment: str, value: str, most: float) -> float:
+        """Return the share of the population's weight in units heavier than `most`; NaN if no frame
+        of users tells."""
+        users = self.users
+        if users is None or (segment and segment not in users):
+            return math.nan
+        own = users[users[segment].astype(str) == value] if segment else users
+        (unit,), _ = key_codes([("users", own)], self.units)
+        weight = None if self.weight is None else read_weight(own, "users", self.weight)
+        total = np.bincount(unit, weight)
+        return total[total > most * (1 + 1e-12)].sum() / max(total.sum(), 1e-300)
+
+    def change(
+        self, both: Floats, values: MetricBounds | None, budget: Budget, smaller: bool = False
+    ) -> Change:
+        """Return the units of both sides, ready to be tested."""
+        (gain, weight), (of_base, _) = map(self.runs.unit_sums, (both[0] - both[1], both[1]))
+        weight = np.ones(len(gain)) if weight is None else weight
+        there = weight > 0
+        low, high = values or seen_bounds(both)
+        sign = -1 if smaller else 1
+        return Change(
+            sign * gain[there],
+            (of_base if budget.relative else weight)[there],
+            weight[there],
+            high - low,
+            values,
+            smaller,
+            budget.relative,
+            0.0 if math.isnan(budget.allowed) else sign * budget.allowed,
+            self.alpha,
+            self.looks,
+        )
+
+    def powered(self, change: Change, both: Floats, cheap: Floats) -> PoweredChange:
+        """Return the change from both labels beside that of people alone."""
+        sign = -1 if change.smaller else 1
+        y, f = (sign * (one[0] - one[1]) for one in (both, cheap))
+        of_base = (both[1], cheap[1]) if change.relative else (0 * y + 1, 0 * f + 1)
+        judged = np.any(self.runs.table(JUDGED) > 0, axis=0)
+        gains, scales = (
+            labelled_units(*pair, judged, self.runs.weights, self.runs.unit_of_list)
+            for pair in ((y, f), of_base)
+        )
+        own = {one.name: getattr(change, one.name) for one in fields(Change)}
+        return PoweredChange(**own, gains=gains, scales=scales)
+
+    def underrated(self) -> dict[str, str]:
+        """Return which verdicts the unjudged items of the two could turn, and why.
+
+        Items that nobody judged count as not relevant: a side that shows more of them may be better
+        than its number.
+        """
+        (_, own_frame), (_, base_frame) = self.runs.parts
+        found = {}
+        names = own_frame.columns.intersection(base_frame.columns, sort=False)
+        for name in [one for one in names if str(one).startswith("judged")]:
+            both = self.runs.table(name)
+            own, base = np.nanmean(both, axis=1)
+            budget = Budget(name, None, None, 0.0, False)
+            change = self._replace(looks=False).change(both, (0.0, 1.0), budget)
+            for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
+                if change.p_value(0.0, better=better) <= self.alpha:
+                    found[verdict] = (
+                        f"fewer items of the {less} are judged ({name}: {own:.1%} of the candidate "
+                        f"and {base:.1%} of the baseline), so that it is underrated"
+                    )
+        return found
 
 
 def _turned(row: AnyRow) -> str:
@@ -465,19 +520,6 @@ def _turned(row: AnyRow) -> str:
     by = estimated(row["turning_value"], sign="+")
     of_all = amount(row["n_users"], "user")
     return f"{estimated(unseen, significant=1)} in {of_all} differ by {by} or more"
-
-
-def _unseen_weight(segment: str, value: str, most: float, settings: _Settings) -> float:
-    """Return the share of the population's weight in units heavier than `most`; NaN if no frame of
-    users tells."""
-    users = settings.users
-    if users is None or (segment and segment not in users):
-        return math.nan
-    own = users[users[segment].astype(str) == value] if segment else users
-    (unit,), _ = key_codes([("users", own)], settings.units)
-    weight = None if settings.weight is None else read_weight(own, "users", settings.weight)
-    total = np.bincount(unit, weight)
-    return total[total > most * (1 + 1e-12)].sum() / max(total.sum(), 1e-300)
 
 
 def _both_sides(table: Floats, lists: Mask | bool, worst: float) -> tuple[Floats, Mask]:
@@ -489,114 +531,39 @@ def _both_sides(table: Floats, lists: Mask | bool, worst: float) -> tuple[Floats
     return both, lacks
 
 
-def _change_of_units(
-    both: Floats,
-    budget: Budget,
-    values: MetricBounds | None,
-    better: Any,
-    runs: ModelRows,
-    settings: _Settings,
-) -> Change:
-    """Return the units of both sides, ready to be tested."""
-    (gain, weight), (of_base, _) = (runs.unit_sums(one) for one in (both[0] - both[1], both[1]))
-    weight = np.ones(len(gain)) if weight is None else weight
-    smaller = better == "smaller"
-    there = weight > 0
-    low, high = values or seen_bounds(both)
-    allowed = 0.0 if math.isnan(budget.allowed) else budget.allowed * (-1 if smaller else 1)
-    return Change(
-        (-gain if smaller else gain)[there],
-        (of_base if budget.relative else weight)[there],
-        weight[there],
-        high - low,
-        values,
-        smaller,
-        budget.relative,
-        allowed,
-        settings.alpha,
-        settings.looks,
-    )
-
-
-def _judged(runs: ModelRows, settings: _Settings) -> dict[str, str]:
-    """Return which verdicts the unjudged items of the two could turn, and why.
-
-    Items that nobody judged count as not relevant: a side that shows more of them may be better
-    than its number.
-    """
-    (_, own_frame), (_, base_frame) = runs.parts
-    found = {}
-    for name in [
-        one
-        for one in own_frame.columns
-        if str(one).startswith("judged") and one in base_frame.columns
-    ]:
-        own, base = both = runs.table(name)
-        budget = Budget(name, None, None, 0.0, False)
-        once = settings._replace(looks=False)
-        change = _change_of_units(both, budget, (0.0, 1.0), "larger", runs, once)
-        for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
-            if change.p_value(0.0, better=better) <= settings.alpha:
-                found[verdict] = (
-                    f"fewer items of the {less} are judged ({name}: {np.nanmean(own):.1%} of the "
-                    f"candidate and {np.nanmean(base):.1%} of the baseline), so that it is "
-                    "underrated"
-                )
-    return found
-
-
-def _decide(
-    row: AnyRow, alpha: float, worst: Worst, differs: bool, judged: Mapping[str, str]
-) -> tuple[str, str]:
+def _decide(row: AnyRow, worst: Worst, differs: bool, judged: Mapping[str, str]) -> tuple[str, str]:
     """Return the effect of a row with its reason."""
     effect = row["effect"]
     reason = row["reason"]
     if effect == UNDECIDED and differs:
-        return UNDECIDED, "; ".join(filter(None, ["the data differ", reason]))
+        return effect, "; ".join(filter(None, ["the data differ", reason]))
     if effect != UNDECIDED or reason:
         return effect, reason
-    if row["p_pass"] <= alpha:
+    if row["p_pass"] <= row["alpha"]:
         effect = PASS
         if row["change_low"] > 0 if row["better"] == "smaller" else row["change_high"] < 0:
             effect = {"pass": PASS_BUT_WORSE, "fail": FAIL}.get(worst, UNDECIDED)
             reason = "worse than the baseline, within the budget"
-    elif row["p_fail_adj"] <= alpha:
+    elif row["p_fail_adj"] <= row["alpha"]:
         effect = FAIL
     word = PASS if effect == PASS_BUT_WORSE else effect
     unbounded = not math.isnan(row["turning_value"])
     if word in judged:
         return UNDECIDED, judged[word]
-    if word in (PASS, FAIL) and unbounded:
+    if word != UNDECIDED and unbounded:
         said = f"{word}, unless {_turned(row)}; bounds= declares them"
         return UNDECIDED, f"no bounds of the metric are known: {said}"
-    if word in (PASS, FAIL) and row["holds_for"]:
+    if word != UNDECIDED and row["holds_for"]:
         said = f"holds for {row['holds_for']}, the most that was seen"
         reason = "; ".join(filter(None, [reason, said]))
-    if effect == UNDECIDED and not reason:
+    if word == UNDECIDED and not reason:
         by = "no bounds of the metric are known, and by Student's t " if unbounded else ""
-        reason = (
-            f"{by}the smallest budget that passes here is "
-            f"{estimated(row['provable'], sign='+%' if row['relative'] else '+')}"
-        )
+        least = estimated(row["provable"], sign="+%" if row["relative"] else "+")
+        reason = f"{by}the smallest budget that passes here is {least}"
         if not math.isnan(row["n_needed"]):
-            reason += (
-                f"; if the change stays, this one needs about {amount(row['n_needed'], 'user')}"
-            )
+            needed = amount(row["n_needed"], "user")
+            reason += f"; if the change stays, this one needs about {needed}"
     return effect, reason
-
-
-def powered_change(change: Change, both: Floats, cheap: Floats, runs: ModelRows) -> PoweredChange:
-    """Return the change from both labels beside that of people alone."""
-    sign = -1 if change.smaller else 1
-    y, f = (sign * (one[0] - one[1]) for one in (both, cheap))
-    of_base = (both[1], cheap[1]) if change.relative else (0 * y + 1, 0 * f + 1)
-    judged = np.any(runs.table(JUDGED) > 0, axis=0)
-    gains, scales = (
-        labelled_units(one, other, judged, runs.weights, runs.unit_of_list)
-        for one, other in ((y, f), of_base)
-    )
-    own = {one.name: getattr(change, one.name) for one in fields(Change)}
-    return PoweredChange(**own, gains=gains, scales=scales)
 
 
 def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
