@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,14 +45,23 @@ from .levels import matched_quietly
 # What all findings share: the data, and the table to which they are added.
 
 
-@dataclass(frozen=True)
-class Data:
-    """The data to check: both frames, the cut-off that findings refer to, and the options."""
+class ListFindings(Findings):
+    """Findings of which some are about one recommender, and some have ranges of metrics."""
+
+    columns: ClassVar[Mapping[str, str]] = {**FINDING_COLUMNS, "by": "str", "ranges": "str"}
+
+
+@dataclass(kw_only=True)
+class Data(ListFindings):
+    """The data to check, with their findings: both frames, the cut-off that findings refer to, the
+    options, and the lists once they are made. The labels of lists are examples of what is found in
+    them."""
 
     true: DataFrame
     pred: DataFrame
     k: int
     options: Options
+    matched: Matched = field(init=False)
 
     @property
     def order(self) -> Order:
@@ -68,15 +77,6 @@ class Data:
     def pair(self) -> list[str]:
         """Columns that name an item of a list."""
         return self.options.pair
-
-
-class ListFindings(Findings):
-    """Findings of which some concern lists, whose labels are then the examples, and some one
-    recommender."""
-
-    columns: ClassVar[Mapping[str, str]] = {**FINDING_COLUMNS, "by": "str", "ranges": "str"}
-
-    matched: Matched  # the lists, once they are made
 
     def of_rows(
         self,
@@ -140,7 +140,7 @@ NO_ROWS = {
 }
 
 
-def check_empty(found: ListFindings, frames: Mapping[str, DataFrame]) -> None:
+def check_empty(found: Data, frames: Mapping[str, DataFrame]) -> None:
     """Report frames without rows."""
     for role, frame in frames.items():
         found.add("empty", f"{role} is empty", "error", not len(frame), 1, "0 rows", NO_ROWS[role])
@@ -153,20 +153,20 @@ def check_empty(found: ListFindings, frames: Mapping[str, DataFrame]) -> None:
 FEW_ITEMS_IN_COMMON = 0.5
 
 
-def check_ids(found: ListFindings, data: Data) -> dict[str, IdColumn] | None:
+def check_ids(found: Data) -> dict[str, IdColumn] | None:
     """Report null ids, kinds that cannot match, and look-alikes.
 
     Return the ids of `pred` by column, or None if they cannot be compared.
     """
     of_pred: dict[str, IdColumn] = {}
-    if comparable := len(data.true) > 0 and len(data.pred) > 0:
-        for name in data.by:
-            column(data.pred, name, "pred")
-        recommenders = groups_of(data.pred, data.by)
-    for name in data.pair:
-        what = "item" if name == data.options.item_col else "user"
-        true_ids = read_checked_ids(found, column(data.true, name, "true"), "true")
-        pred_ids = read_checked_ids(found, column(data.pred, name, "pred"), "pred")
+    if comparable := len(found.true) > 0 and len(found.pred) > 0:
+        for name in found.by:
+            column(found.pred, name, "pred")
+        recommenders = groups_of(found.pred, found.by)
+    for name in found.pair:
+        what = "item" if name == found.options.item_col else "user"
+        true_ids = read_checked_ids(found, column(found.true, name, "true"), "true")
+        pred_ids = read_checked_ids(found, column(found.pred, name, "pred"), "pred")
         if true_ids is None or pred_ids is None or not comparable:
             comparable = False
             continue
@@ -181,7 +181,7 @@ def check_ids(found: ListFindings, data: Data) -> dict[str, IdColumn] | None:
 
 
 def check_side(
-    found: ListFindings,
+    found: Data,
     role: str,
     frame: DataFrame,
     names: list[str],
@@ -199,7 +199,7 @@ def check_side(
     return usable
 
 
-def read_checked_ids(found: ListFindings, series: Series, role: str) -> IdColumn | None:
+def read_checked_ids(found: Data, series: Series, role: str) -> IdColumn | None:
     """Read the ids of a column and report nulls; if its values cannot be ids, report that and
     return None."""
     where = f"{role}[{series.name!r}]"
@@ -218,7 +218,7 @@ def read_checked_ids(found: ListFindings, series: Series, role: str) -> IdColumn
 
 
 def _can_match(
-    found: ListFindings,
+    found: Data,
     what: str,
     pair: tuple[IdColumn, IdColumn],
     effect: str,
@@ -238,7 +238,7 @@ def _can_match(
 
 
 def _check_common(
-    found: ListFindings,
+    found: Data,
     what: str,
     pair: tuple[IdColumn, IdColumn],
     recommender: Integers,
@@ -280,9 +280,7 @@ def _check_common(
     return True
 
 
-def _check_look_alikes(
-    found: ListFindings, what: str, labels: Any, own: Integers, alone: Mask
-) -> None:
+def _check_look_alikes(found: Data, what: str, labels: Any, own: Integers, alone: Mask) -> None:
     """Report strings of one frame that equal a string of the other except for zeros, a trailing .0,
     blanks or case. `alone` tells which labels `true` has alone, and which ones `pred` has alone."""
     plain = pc.utf8_lower(pc.utf8_trim_whitespace(labels))
@@ -307,14 +305,14 @@ def _check_look_alikes(
 # numbers: scores, ranks, relevances, propensities, weights
 
 
-def check_numbers(found: ListFindings, data: Data) -> None:
+def check_numbers(found: Data) -> None:
     """Report null and infinite scores or ranks, relevances, and propensities and weights of lists
     that are none."""
-    name = data.order["column"]
-    what = data.order["by"]
+    name = found.order["column"]
+    what = found.order["by"]
     if name is not None:
         where = f"pred[{name!r}]"
-        number = float_column(data.pred, name, "pred")
+        number = float_column(found.pred, name, "pred")
         null = np.isnan(number)
         effect = 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
         found.of_rows("null_order", f"null {what}s", "error", null, where, effect)
@@ -322,8 +320,8 @@ def check_numbers(found: ListFindings, data: Data) -> None:
         effect = "they rank before or after all others"
         found.of_rows("infinite_order", f"infinite {what}s", "warning", infinite, where, effect)
         found.refused_numbers |= bool(null.all())
-    _check_relevance(found, data)
-    for broken in broken_of_true(data.true, data.options):
+    _check_relevance(found)
+    for broken in broken_of_true(found.true, found.options):
         must = "finite numbers, at least 0"
         if broken.rule.of == "propensity":
             must = "probabilities, above 0 and at most 1"
@@ -332,15 +330,15 @@ def check_numbers(found: ListFindings, data: Data) -> None:
         found.of_rows("bad_column", broken.rule.breaks, "error", broken.rows, some, effect)
 
 
-def _check_relevance(found: ListFindings, data: Data) -> None:
+def _check_relevance(found: Data) -> None:
     """Report relevance that is constant, that cannot be a gain, or that is in a column which is not
     used."""
-    name = relevance_source(data.true, data.options)
+    name = relevance_source(found.true, found.options)
     if name is None:
         if not found.parts:
-            _check_unused_labels(found, data)
+            _check_unused_labels(found)
         return
-    gain = read_relevance(data.true, name, data.options)
+    gain = read_relevance(found.true, name, found.options)
     bad = ~np.isfinite(gain) | (gain < 0)
     n = len(gain)
     words = "negative, null or infinite relevance"
@@ -366,13 +364,13 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
         found.add("all_relevant", words, "info", n, n, f"true[{name!r}]", effect)
 
 
-def _check_unused_labels(found: ListFindings, data: Data) -> None:
+def _check_unused_labels(found: Data) -> None:
     """Report columns that hold both 0 and 1, or both False and True, and nothing else in `true`,
     where every row counts as relevant."""
-    options = data.options
-    used = {*data.pair, *data.by, options.value_col, options.propensity_col, options.weight_name}
-    for name in data.true.columns:
-        series = data.true[name]  # two columns of one name are a frame
+    options = found.options
+    used = {*found.pair, *found.by, options.value_col, options.propensity_col, options.weight_name}
+    for name in found.true.columns:
+        series = found.true[name]  # two columns of one name are a frame
         if name in used or not isinstance(series, Series) or series.dtype.kind not in "biuf":
             continue
         values = pd.unique(series.dropna())
@@ -388,14 +386,14 @@ def _check_unused_labels(found: ListFindings, data: Data) -> None:
             )
 
 
-def check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[Any, int]) -> None:
+def check_unused_numbers(found: Data) -> None:
     """Report columns of numbers in `pred`, which may be scores, where the order of the rows
     decides."""
-    used = {*data.pair, *data.by, data.options.value_col}
-    n = len(data.pred)
-    for name in data.pred.columns:
-        series = data.pred[name]
-        likely = bool(disordered.get(name))
+    used = {*found.pair, *found.by, found.options.value_col}
+    n = len(found.pred)
+    for name in found.pred.columns:
+        series = found.pred[name]
+        likely = bool(found.matched.overlap.disordered.get(name))
         floats = isinstance(series, Series) and pd.api.types.is_float_dtype(series.dtype)
         if name in used or not (likely or floats):
             continue
@@ -410,10 +408,11 @@ def check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[An
 # lists: repeated rows, users of one frame alone, lengths, sampled candidates
 
 
-def check_lists(found: ListFindings, data: Data, matched: Matched) -> None:
+def check_lists(found: Data) -> None:
     """Add the findings about lists: repeated rows, users of one frame alone, and lengths."""
-    _check_duplicates(found, data, matched)
-    k = data.k
+    _check_duplicates(found)
+    matched = found.matched
+    k = found.k
     judged = matched.true_list >= 0
     served = matched.n_pred > 0
     found.lists(
@@ -462,15 +461,16 @@ def check_lists(found: ListFindings, data: Data, matched: Matched) -> None:
     )
 
 
-def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None:
+def _check_duplicates(found: Data) -> None:
+    matched = found.matched
     for role, frame, names, lists in (
-        ("true", data.true, data.pair, matched.true_lists),
-        ("pred", data.pred, [*data.by, *data.pair], matched),
+        ("true", found.true, found.pair, matched.true_lists),
+        ("pred", found.pred, [*found.by, *found.pair], matched),
     ):
         count = matched.counts.get(f"{role}_duplicates", 0)
         rows = frame[names]
         repeated = np.full(len(frame), count > 0)
-        if count and data.options.judged_only:  # other rows are dropped as well
+        if count and found.options.judged_only:  # other rows are dropped as well
             repeated = rows.duplicated().to_numpy()
         elif count:
             repeated[lists.rows(np.arange(len(lists.item)))] = False
@@ -496,8 +496,9 @@ MANY_LISTS, NEARLY_ALL = 20, 0.95
 MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
 
 
-def check_sampled(found: ListFindings, matched: Matched) -> None:
+def check_sampled(found: Data) -> None:
     """Report lists that look like the relevant items of a user among a few sampled ones."""
+    matched = found.matched
     lists = matched.at(None)
     others = matched.n_pred - lists.n_hits.astype(np.int64)
     n_items = len(distinct(matched.item))
@@ -539,25 +540,26 @@ def forgiving(options: Options) -> Options:
     return plain.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
 
 
-def check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
+def check_catalogue(found: Data) -> None:
     """Report items of both frames that the catalogue does not have."""
+    matched = found.matched
     for role, lists, frame in (
-        ("pred", matched, data.pred),
-        ("true", matched.true_lists, data.true),
+        ("pred", matched, found.pred),
+        ("true", matched.true_lists, found.true),
     ):
         outside = ~matched.sides.items.inside[lists.item]
         rows = lists.rows(np.flatnonzero(outside)[:1000])
-        some = examples(frame[data.options.item_col].take(rows))
+        some = examples(frame[found.options.item_col].take(rows))
         what = f"items of {role} outside the catalogue"
         effect = "coverage counts them apart; confusion counts refuse them"
         found.of_rows("outside_catalogue", what, "warning", outside, some, effect)
 
 
-def check_seen(found: ListFindings, log: DataFrame, data: Data) -> None:
+def check_seen(found: Data, log: DataFrame) -> None:
     """Report items among the first k, and relevant items of `true`, that the log already has for
     the user."""
     # Users, items and their order alone count.
-    plain = forgiving(data.options).updated(
+    plain = forgiving(found.options).updated(
         users="both",
         relevance_col=False,
         min_relevance=None,
@@ -565,22 +567,22 @@ def check_seen(found: ListFindings, log: DataFrame, data: Data) -> None:
         judged_only=False,
         by_in_true=None,
     )
-    name = relevance_source(data.true, data.options)
-    true = data.true
+    name = relevance_source(found.true, found.options)
+    true = found.true
     if name is not None:
-        true = true[gains(read_relevance(true, name, data.options), data.options) > 0]
+        true = true[gains(read_relevance(true, name, found.options), found.options) > 0]
     for code, frame, k, options, what, effect in (
         (
             "pred_seen",
-            data.pred,
-            data.k,
+            found.pred,
+            found.k,
             plain,
             "recommendations",
             "they can be right only where users want again what they had",
         ),
         (
             "true_seen",
-            true[data.pair],
+            true[found.pair],
             None,
             plain.updated(by=None, score_col=False, rank_col=None),
             "relevant items",
@@ -591,7 +593,7 @@ def check_seen(found: ListFindings, log: DataFrame, data: Data) -> None:
         # The log may have no user of these lists.
         with (
             suppress(EmptyPopulationError),
-            matched_quietly(Call(options), log[data.pair], frame) as known,
+            matched_quietly(Call(options), log[found.pair], frame) as known,
         ):
             seen = known.at(k).n_hits
             shown = known.at(k).n_shown

@@ -32,8 +32,8 @@ from ..matching.hits import ratio
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
 from ..metrics.call import Call, check_k
-from ..metrics.compute import compute, mean
-from ..metrics.metric import find
+from ..metrics.compute import mean
+from ..metrics.strings import parse
 from ..progress import Progress
 from ..stats.numbers import Floats, Integers, Mask
 from ..tables.findings import Findings, Severity, row_names
@@ -53,7 +53,7 @@ from .check_findings import (
     forgiving,
     read_checked_ids,
 )
-from .levels import matched_quietly, with_ranks
+from .levels import matched_quietly, values_of, with_ranks
 
 
 @takes_options(every_number=True)
@@ -111,15 +111,15 @@ def check(
     """
     shared = check_options(options)
     k = check_k(k)
-    frames = {
-        "true": read_frame(true, "true", shared),
-        "pred": read_frame(pred, "pred", shared),
-    }
-    data = Data(**frames, k=k, options=shared)
-    found = ListFindings()
-    check_empty(found, frames)
-    hints = hints_of(data.true, data.pred, shared)
-    n_true = len(data.true)
+    found = Data(
+        true=read_frame(true, "true", shared),
+        pred=read_frame(pred, "pred", shared),
+        k=k,
+        options=shared,
+    )
+    check_empty(found, {"true": found.true, "pred": found.pred})
+    hints = hints_of(found.true, found.pred, shared)
+    n_true = len(found.true)
     effect = (
         "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of "
         "the same value"
@@ -132,8 +132,8 @@ def check(
     n = hints.swapped and n_true
     found.add("swapped", "true and pred look swapped", "warning", n, n_true, "", effect)
     with Progress(4, "check") as progress:
-        pred_ids = check_ids(found, data)
-        check_numbers(found, data)
+        pred_ids = check_ids(found)
+        check_numbers(found)
         progress.add()
         if pred_ids is None or found.refused_numbers:
             return found.table()
@@ -142,20 +142,20 @@ def check(
             usable = check_side(found, "items", items, [shared.item_col], pred_ids)
             items = items[items[shared.item_col].notna()] if usable else None
         if exclude is not None:
-            data = _left_without(exclude, found, data, pred_ids)
-        if not len(data.pred) + len(data.true):
+            _leave_out(exclude, found, pred_ids)
+        if not len(found.pred) + len(found.true):
             return found.table()
-        with matched_quietly(_forgiving_call(data, items), data.true, data.pred) as matched:
+        with matched_quietly(_forgiving_call(found, items), found.true, found.pred) as matched:
             progress.add()
-            _check_matched(found, data, matched)
-            check_sampled(found, matched)
-            if data.order["column"] is None and shared.score_col is not False:
-                check_unused_numbers(found, data, matched.overlap.disordered)
+            _check_matched(found, matched)
+            check_sampled(found)
+            if found.order["column"] is None and shared.score_col is not False:
+                check_unused_numbers(found)
         progress.add()
         if log is not None:
             log = read_frame(log, "log", shared)
-            if check_side(found, "log", log, data.pair, pred_ids):
-                check_seen(found, log, data)
+            if check_side(found, "log", log, found.pair, pred_ids):
+                check_seen(found, log)
     return found.table()
 
 
@@ -164,39 +164,37 @@ def check_options(options: Mapping[str, Any]) -> Options:
     return Call.from_arguments(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
 
 
-def _forgiving_call(data: Data, items: DataFrame | None) -> Call:
-    return Call(forgiving(data.options), given={} if items is None else {"items": items})
+def _forgiving_call(found: Data, items: DataFrame | None) -> Call:
+    return Call(forgiving(found.options), given={} if items is None else {"items": items})
 
 
-def _check_matched(found: ListFindings, data: Data, matched: Matched) -> None:
+def _check_matched(found: Data, matched: Matched) -> None:
     """Add the findings about the lists that the rows make."""
     found.matched = matched
-    check_lists(found, data, matched)
-    check_order(found, data, matched)
+    check_lists(found)
+    check_order(found)
     if matched.sides.has("items"):
-        check_catalogue(found, data, matched)
+        check_catalogue(found)
 
 
-def _left_without(
-    exclude: Any, found: ListFindings, data: Data, pred_ids: dict[str, IdColumn]
-) -> Data:
-    """Return the rows that `evaluate` keeps, and those with null ids, which are a finding."""
-    options = data.options
+def _leave_out(exclude: Any, found: Data, pred_ids: dict[str, IdColumn]) -> None:
+    """Keep the rows that `evaluate` keeps, and those with null ids, which are a finding."""
+    options = found.options
     exclude = read_frame(exclude, "exclude", options)
     keys = options.list_key
     names = [*([name for name in keys if name in exclude.columns] or keys), options.item_col]
     if not check_side(found, "exclude", exclude, names, pred_ids):
-        return data
-    frames = {"true": data.true, "pred": data.pred, "exclude": exclude.dropna(subset=names)}
+        return
+    frames = {"true": found.true, "pred": found.pred, "exclude": exclude.dropna(subset=names)}
     ids = [[read_ids(one[name], role) for name in names] for role, one in frames.items()]
     (*codes, out), _ = encode_keys(ids)
     left = []
     for (role, frame), own in zip(frames.items(), codes, strict=False):
-        gone = np.isin(own.all(), out.all()) & frame[data.pair].notna().all(axis=1).to_numpy()
+        gone = np.isin(own.all(), out.all()) & frame[found.pair].notna().all(axis=1).to_numpy()
         effect = "evaluate leaves them out before lists are ranked"
         found.of_rows("excluded", f"rows of {role} in exclude", "info", gone, "", effect)
         left.append(frame[~gone])
-    return replace(data, true=left[0], pred=left[1])
+    found.true, found.pred = left
 
 
 # ------------------------------------------------------------------------------------------
@@ -211,37 +209,48 @@ ASK_A_SAMPLE = "rd.check of a sample of users says how far another order moves t
 TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 
-def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
+def check_order(found: Data) -> None:
     """Add the findings about the order of `pred`."""
+    matched = found.matched
     level = matched.tie_level
-    by = data.order["by"]
-    pred = data.pred
+    by = found.order["by"]
+    pred = found.pred
     several = "pred_duplicates" not in matched.counts
     if level is None and found.parts and by != "row":  # no two places are tied here
         level = np.arange(len(matched.item))
     if level is not None and by == "rank":
         repeats = _lists_where(matched, _tied(matched))
         before = "lists of several recommenders may be one list here; "
-        ties = before + ASK_A_SAMPLE if found.parts else _tie_ranges(matched, data.k, before)
+        ties = before + ASK_A_SAMPLE if found.parts else _tie_ranges(matched, found.k, before)
         what = "ranks repeat within a list; is ⟦+by=⟧ missing?"
         found.lists("repeated_ranks", what, "warning", repeats, ties)
     elif level is not None:
-        _check_ties(found, data, matched, level)
+        _check_ties(found, level)
     if by == "rank" and several:
-        _check_ranks(found, matched, _in_list_order(pred, matched, data.order["column"]))
+        rank = _in_list_order(pred, matched, found.order["column"])
+        first = matched.n_pred > 0
+        first[first] = rank[matched.start[first]] != 1
+        effect = (
+            "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 "
+            "as it stands"
+        )
+        found.lists("first_rank", "ranks that do not start at 1", "warning", first, effect)
+        gaps = _lists_where(matched, rank[1:] > rank[:-1] + 1)
+        effect = "gaps close up: items below a gap move up"
+        found.lists("rank_gaps", "ranks with gaps", "warning", gaps, effect)
     if found.parts:
         return
     other = "score" if by == "rank" else "rank"
-    taken = {*data.pair, *data.by, data.order["column"], data.options.value_col}
+    taken = {*found.pair, *found.by, found.order["column"], found.options.value_col}
     if (
         by != "row"
         and several
         and other in {*pred.columns} - taken
         and pd.api.types.is_numeric_dtype(pred[other].dtype)
     ):
-        _check_other_order(found, matched, other, _in_list_order(pred, matched, other))
+        _check_other_order(found, other, _in_list_order(pred, matched, other))
     if by == "score" and not matched.as_given:
-        _check_rows_beside_scores(found, matched, len(pred))
+        _check_rows_beside_scores(found)
     check_doubts(found, replace(matched.overlap, order=[*matched.overlap.order[:1], ""]))
 
 
@@ -253,9 +262,10 @@ def check_doubts(found: Findings, overlap: Overlap) -> None:
             found.add(f"order_{doubt}", ORDER_DOUBTS[doubt], "warning", n, of, what, advice)
 
 
-def _check_ties(found: ListFindings, data: Data, matched: Matched, level: Integers) -> None:
+def _check_ties(found: Data, level: Integers) -> None:
     """Report equal scores: in a whole list, across rank k, or elsewhere."""
-    k = data.k
+    matched = found.matched
+    k = found.k
     served = np.flatnonzero(matched.n_pred > 0)
     start = matched.start[served]
     length = matched.n_pred[served]
@@ -272,22 +282,9 @@ def _check_ties(found: ListFindings, data: Data, matched: Matched, level: Intege
         found.lists("ties", "equal scores", "info", tied, ties)
 
 
-def _check_ranks(found: ListFindings, matched: Matched, rank: Floats) -> None:
-    """Report ranks that do not count 1, 2, 3, ... within a list."""
-    first = matched.n_pred > 0
-    first[first] = rank[matched.start[first]] != 1
-    effect = (
-        "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 as it "
-        "stands"
-    )
-    found.lists("first_rank", "ranks that do not start at 1", "warning", first, effect)
-    gaps = _lists_where(matched, rank[1:] > rank[:-1] + 1)
-    effect = "gaps close up: items below a gap move up"
-    found.lists("rank_gaps", "ranks with gaps", "warning", gaps, effect)
-
-
-def _check_other_order(found: ListFindings, matched: Matched, other: str, number: Floats) -> None:
+def _check_other_order(found: Data, other: str, number: Floats) -> None:
     """Report scores that are all equal, and scores and ranks that contradict each other."""
+    matched = found.matched
     several = matched.n_pred > 1
     before = number[:-1]
     after = number[1:]
@@ -303,11 +300,12 @@ def _check_other_order(found: ListFindings, matched: Matched, other: str, number
     found.lists(f"{other}_against_order", what, _severity(against, matched), against, effect)
 
 
-def _check_rows_beside_scores(found: ListFindings, matched: Matched, n_rows: int) -> None:
+def _check_rows_beside_scores(found: Data) -> None:
     """Report lists whose rows have another order than their scores, if the rows of each list stand
     together."""
+    matched = found.matched
     rows = matched.rows(np.arange(len(matched.item)))
-    of_row = np.full(n_rows, -1)
+    of_row = np.full(len(found.pred), -1)
     of_row[rows] = list_of_places(matched)
     of_row = of_row[of_row >= 0]
     if np.count_nonzero(np.diff(of_row)) + 1 > np.count_nonzero(matched.n_pred):
@@ -357,43 +355,39 @@ def _tie_ranges(matched: Matched, k: int, before: str = "") -> Callable[[Mask], 
 
     The lists are ranked twice for all recommenders, when the first of them is asked for.
     """
-    values = cache(lambda name: _in_both_orders(matched, name, k))
+    values = cache(lambda: _in_both_orders(matched, k))
 
     def ranges_of(own: Mask) -> tuple[str, str]:
         evaluated = own & (matched.true_list >= 0)
         words = []
         ranges = {}
-        for name in TIE_METRICS:
-            low, high = (mean(case[evaluated]) for case in values(name))
+        worst, best = values()
+        for name in worst:
+            low, high = (mean(case[name][evaluated]) for case in (worst, best))
             if high - low > 1e-12:
                 digits = next(n for n in range(4, 18) if f"{low:.{n}g}" != f"{high:.{n}g}")
-                words.append(f"{name}@{k} from {low:.{digits}g} to {high:.{digits}g}")
-                ranges[f"{name}@{k}"] = [low, high]
+                words.append(f"{name} from {low:.{digits}g} to {high:.{digits}g}")
+                ranges[name] = [low, high]
         said = "; ".join(words) if words else f"no metric at {k} depends on it"
         return before + said, json.dumps(ranges) if ranges else ""
 
     return ranges_of
 
 
-def _in_both_orders(matched: Matched, name: str, k: int) -> list[Floats]:
-    """Return the values of a metric with the relevant items of every tie last, and with them
+def _in_both_orders(matched: Matched, k: int) -> list[dict[str, Floats]]:
+    """Return the values of the metrics with the relevant items of every tie last, and with them
     first."""
     level = matched.tie_level
     judged = matched.judged
-    options = Options()
     assert level is not None
     own = level[judged.place]
     begin = matched.start[judged.list]
     top, bottom = (np.searchsorted(level, own, side) - begin for side in ("left", "right"))
     better = pd.Series(judged.gain).groupby(own).rank("first", ascending=False).to_numpy(np.int64)
-    request = find(name).request({}, k, options)
-    cases = []
-    every = np.arange(len(matched))
-    for rank in (bottom + 1 - better, top + better):
-        rows = judged.list, judged.true_place, rank
-        ranked = with_ranks(matched, every, matched.n_pred, *rows)
-        cases.append(next(iter(compute(ranked, request, options).values())))
-    return cases
+    call = Call(Options(), tuple(parse(TIE_METRICS, k, Options())))
+    every = np.arange(len(matched)), matched.n_pred, judged.list, judged.true_place
+    ranks = bottom + 1 - better, top + better
+    return [values_of(with_ranks(matched, *every, rank), call) for rank in ranks]
 
 
 # ------------------------------------------------------------------------------------------
@@ -424,25 +418,24 @@ def findings_of_users(
     by_values: DataFrame | None,
 ) -> ListFindings:
     """Return what is unusual in the rows of some users; the findings of several parts add up."""
-    data = Data(frames["true"], frames["pred"], k, options)
-    found = ListFindings(parts=True)
+    found = Data(true=frames["true"], pred=frames["pred"], k=k, options=options, parts=True)
     check_empty(found, frames)
     for role, frame in frames.items():
         found.add(ROWS, "rows", "info", 0, len(frame), "", "", frame=role)
-        for name in data.pair:
+        for name in found.pair:
             read_checked_ids(found, column(frame, name, role), role)
-    check_numbers(found, data)
-    if found.refused_numbers:
-        return found
-    with (
-        warnings.catch_warnings(action="ignore", category=RecdfWarning),
-        _forgiving_call(data, items).match_part(data.true, data.pred, by_values, False) as matched,
-    ):
-        _check_matched(found, data, matched)
-        del found.matched  # the lists of a bucket stay with its worker
-    if "log" in frames:
-        check_seen(found, frames["log"], data)
-    return found
+    check_numbers(found)
+    if not found.refused_numbers:
+        call = _forgiving_call(found, items)
+        with (
+            warnings.catch_warnings(action="ignore", category=RecdfWarning),
+            call.match_part(found.true, found.pred, by_values, False) as matched,
+        ):
+            _check_matched(found, matched)
+        if "log" in frames:
+            check_seen(found, frames["log"])
+    # The rows and lists of a bucket stay with its worker.
+    return ListFindings(found.rows, found.refused_numbers, found.parts)
 
 
 def findings_of_parts(found: ListFindings) -> DataFrame:

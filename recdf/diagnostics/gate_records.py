@@ -193,40 +193,38 @@ class Gate(ShownResult):
     @property
     def notes(self) -> list[str]:
         """What differs in the data, what nobody knows of it, and what the bounds mean."""
-        differs = self.reasons if self.checks["found"].isin(DOUBTFUL).any() else []
-        unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
+        rows = self._asked.to_dict("records")
+        lines = self.reasons if self.checks["found"].isin(DOUBTFUL).any() else []
+        if unknown := self.checks["check"][self.checks["found"] == "not known"].tolist():
+            lines.append(f"Not compared, since nothing records them: {', '.join(unknown)}.")
+        if alone := [
+            f"{visible(_where(row))} {row['n_only_candidate']:,} of the candidate and "
+            f"{row['n_only_baseline']:,} of the baseline"
+            for row in rows
+            if row["n_only_candidate"] or row["n_only_baseline"]
+        ]:
+            lines.append(
+                f"Lists that one side alone has: {_first_of(alone)}; they count as the worst "
+                "value, and are left out where the metric has none."
+            )
+        lines += self._labels()
+        seen = []
+        for row in rows:
+            if row["bound"] == "t" and row["effect"] in (PASS, PASS_BUT_WORSE):
+                reach = abs(row["change"] - row["provable"])
+                z = normal_quantile(CHANCE_SEEN) / normal_quantile(1 - row["alpha"])
+                worse = reach * (1 + z) * (1 if row["better"] == "smaller" else -1)
+                shown = estimated(worse, sign="+%" if row["relative"] else "+")
+                seen.append(f"{_where(row)} {shown}")
+        if seen:
+            words = f"Losses that would have been seen in 8 of 10 tests: {_first_of(seen)}."
+            lines.append(words)
         looks = ", at all looks together" if "anytime" in set(self.table["bound"]) else ""
         units = "users are the units"
         if "unit" in self.table:
             units = f"each {visible(self.table['unit'].iloc[0])} is a unit"
         said = f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; {units}."
-        words = f"Not compared, since nothing records them: {', '.join(unknown)}."
-        lines = [*differs, *([words] if unknown else []), *self._alone()]
-        return [*lines, *self._labels(), *self._seen(), said]
-
-    def _alone(self) -> list[str]:
-        """Say how many lists one side alone has."""
-        found = [
-            f"{visible(_where(row))} {row['n_only_candidate']:,} of the candidate and "
-            f"{row['n_only_baseline']:,} of the baseline"
-            for row in self._asked.to_dict("records")
-            if row["n_only_candidate"] or row["n_only_baseline"]
-        ]
-        ruled = "they count as the worst value, and are left out where the metric has none"
-        return [f"Lists that one side alone has: {_first_of(found)}; {ruled}."] if found else []
-
-    def _seen(self) -> list[str]:
-        """Say which change each budget that was met by a t bound would have shown in 8 of 10
-        tests."""
-        met = self._asked["effect"].isin([PASS, PASS_BUT_WORSE]) & (self._asked["bound"] == "t")
-        seen = []
-        for row in self._asked[met].to_dict("records"):
-            reach = abs(row["change"] - row["provable"])
-            least = reach * (1 + normal_quantile(CHANCE_SEEN) / normal_quantile(1 - row["alpha"]))
-            worse = least if row["better"] == "smaller" else -least
-            seen.append(f"{_where(row)} {estimated(worse, sign='+%' if row['relative'] else '+')}")
-        words = f"Losses that would have been seen in 8 of 10 tests: {_first_of(seen)}."
-        return [words] if seen else []
+        return [*lines, said]
 
     def _labels(self) -> list[str]:
         """Say which labels decided, if there were cheap ones."""

@@ -27,7 +27,7 @@ from ..metrics.compute import compute, mean, per_user_frame, settle_undefined
 from ..metrics.record import Request
 from ..metrics.strings import Metrics, parse
 from ..stats.numbers import Floats, Integers, Mask
-from ..tables.cells import AnyFrame
+from ..tables.cells import AnyFrame, beside_columns
 
 # ------------------------------------------------------------------------------------------
 # Levels beside a metric: the metric of lists that need no model, made from the rows of `true` at
@@ -96,7 +96,7 @@ def levels_table(
     """Return the means of the levels of each list by `by` value, where chance was simulated with
     their standard `errors`. The table of each list has the `lengths` too."""
     rows = []
-    of = np.repeat(np.arange(len(matched.by)), len(call.requests))
+    labels = matched.by.take(np.repeat(np.arange(len(matched.by)), len(call.requests)))
     for number in range(len(matched.by)):
         mine = matched.list_by == number
         weight = None if matched.weight is None else matched.weight[mine]
@@ -112,9 +112,9 @@ def levels_table(
                 cells["se"] = errors.get(name, 0.0)
                 cells["how"] = "simulated" if name in errors else "exact"
             rows.append({**cells, "n": np.count_nonzero(~np.isnan(values))})
-    table = Levels(rows)
-    for place, name in enumerate(matched.by.columns):
-        table.insert(place, str(name), matched.by[name].take(of).array)
+    table = Levels(
+        beside_columns(labels.rename(columns=str).reset_index(drop=True), pd.DataFrame(rows))
+    )
     table.per_user = per_user_frame(matched, {**lengths, **found})
     return table
 

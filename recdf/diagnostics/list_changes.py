@@ -202,33 +202,36 @@ def diff(
             "⟦pred=⟧ stands beside two results; before and after are recommendations themselves"
         )
     named = {"item_col": item_col, "rank_col": rank_col, "score_col": score_col}
-    for name, value in named.items() if all(results) and pred is None else ():
+    of_results = all(results)
+    for name, value in named.items() if of_results and pred is None else ():
         if value is not None:
             raise OptionError(
                 f"⟦{name}={value!r}⟧ names a column of recommendations, and before and after are "
                 "results; pass their recommendations as ⟦+pred=⟧, or leave it out"
             )
-    if all(results):
-        sides = read_side("before", before), read_side("after", after)
-        keys = keys or sides[0].spec.get("user_col", [])
-        item_col = item_col or sides[0].options.get("item_col")
-    keys = keys or ["user_id"]
-    item_col = item_col or "item_id"
     per_list = items = None
     metrics: list[str] = []
     unlike: list[str] = []
-    if all(results):
+    if of_results:
+        sides = read_side("before", before), read_side("after", after)
+        keys = keys or sides[0].spec.get("user_col") or ["user_id"]
+        item_col = item_col or sides[0].options.get("item_col")
         per_list, metrics, unlike = _metrics_of_both(sides, keys)
+    keys = keys or ["user_id"]
     if pred is not None or per_list is None:
-        options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
+        options = {
+            "user_col": keys[0] if len(keys) == 1 else keys,
+            "item_col": item_col or "item_id",
+        }
         pair = pair_of((before, after) if pred is None else pred, ("before", "after"))
         items = _items_of_both(pair, k, options, rank_col, score_col)
-        items = items if per_list is None else _merged(items, per_list[keys], keys, "inner")
-        lists = _churn(items, k, p, keys)
-        if per_list is not None:
-            lists = _merged(per_list, lists.drop(columns="status"), keys, "left")
-            lists = lists.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
-        per_list = lists
+        if per_list is None:
+            per_list = _churn(items, k, p, keys)
+        else:
+            items = _merged(items, per_list[keys], keys, "inner")
+            lists = _churn(items, k, p, keys).drop(columns="status")
+            per_list = _merged(per_list, lists, keys, "left")
+            per_list = per_list.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
     summary = _summary(per_list, metrics, (f"overlap@{k}", f"rbo@{k}"))
     return Diff(summary, per_list, items, tuple(unlike))
 
@@ -236,10 +239,8 @@ def diff(
 def _merged(
     one: DataFrame, two: DataFrame, keys: list[str], how: Any = "outer", **more: Any
 ) -> DataFrame:
-    """Merge two tables on ids. Those of two dtypes are compared by their codes, since
+    """Merge two tables on ids. These are compared by their codes, since of two dtypes
     `pandas.merge` makes floats of some, and refuses others."""
-    if one[keys].dtypes.equals(two[keys].dtypes):
-        return one.merge(two, on=keys, how=how, **more)
     codes, n = key_codes([("before", one), ("after", two)], keys)
     coded = [
         table.drop(columns=keys).assign(**{CODE: code})

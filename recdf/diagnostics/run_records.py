@@ -46,9 +46,6 @@ OF_MEANING = (
     "undefined",
     "propensity_floor",
 )
-# The kind of a comparison, by a column that no other kind has: one of variants may have a column
-# `model`, too.
-KINDS_OF_COMPARISON = {"baseline": "model", "treatment": "treatment"}
 
 
 def past_runs(folder: Any) -> DataFrame:
@@ -173,14 +170,14 @@ def past_tests(folder: Any) -> DataFrame:
         tables: dict[str, tuple[Path, DataFrame]] = {}
         for path in files_below(place, COMPARED):
             table = read_table(path)
-            for column in table.columns.intersection([*KINDS_OF_COMPARISON]):
-                kind = KINDS_OF_COMPARISON[column]
-                if kind in tables:
-                    raise DataError(
-                        f"{tables[kind][0]} and {path} both compare {kind}s; expected one in {name}"
-                    )
-                tables[kind] = path, table
-        if len(tables) < len(KINDS_OF_COMPARISON):
+            # A comparison of variants may have a column `model`, too.
+            kind = "treatment" if "treatment" in table.columns else "model"
+            if kind in tables:
+                raise DataError(
+                    f"{tables[kind][0]} and {path} both compare {kind}s; expected one in {name}"
+                )
+            tables[kind] = path, table
+        if len(tables) < 2:
             continue
         for _, table in tables.values():
             for metric, own in definitions_of(table.attrs.get("recdf", {})).items():
@@ -190,8 +187,8 @@ def past_tests(folder: Any) -> DataFrame:
                         f"{metric} is {before} in {known} and {own} in {name}, so that its "
                         "differences do not compare; evaluate one of them again"
                     )
-        row = _test(name, *(tables[kind][1] for kind in KINDS_OF_COMPARISON.values()))
         beside = tables["treatment"][0].parent
+        row = _test(name, tables["model"][1], tables["treatment"][1])
         if is_there(beside / HEALTH_FILE):
             health = read_table(beside / HEALTH_FILE)
             for digest in health.loc[health["variant"] == row["control"], "users_digest"].iloc[:1]:
