@@ -606,3 +606,16 @@ def test_moments_of_a_ramp_up_are_those_of_its_periods():
     moments = rd.experiments.variant_moments(data, "y", by="day")
     assert moments["n"].tolist() == [180, 20, 100, 100]
     assert len(rd.experiments.variant_moments(data.drop(columns="day"), "y")) == 2
+
+
+def test_covariates_that_two_metrics_share_are_tested_beside_the_others(rng):
+    users = pd.DataFrame({"variant": ["A", "B"] * 150, "past": rng.normal(size=300)})
+    for name in ("near", "spend", "views", "visits"):
+        users[name] = users["past"] + rng.normal(size=300)
+    given = {"spend": "past", "views": "near", "visits": "near"}
+    metrics = list(given)
+    moments = rd.experiments.variant_moments(users, metrics, covariates=given)
+    options = {"covariates": given, "control": "A", "details": True}
+    found = rd.experiments.compare_variants_from_moments(moments, metrics, **options)
+    want = rd.compare_variants(users, metrics, **options)
+    np.testing.assert_allclose(found["balance_p"], want["balance_p"], rtol=1e-9)

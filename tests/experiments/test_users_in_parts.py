@@ -10,7 +10,7 @@ import pytest
 from pyarrow import dataset
 
 import recdf as rd
-from recdf.experiments.compare import summed_users, variants
+from recdf.experiments.compare import variants
 from recdf.inputs import data_files
 from recdf.inputs.machine import USUAL_SIZES, sized, sizes
 from recdf.judge import far_units
@@ -68,7 +68,6 @@ def no_rows(monkeypatch, only_sums):
 
     monkeypatch.setattr(variants, "needed_frame", only_labels)
     monkeypatch.setattr(data_files, "needed_frame", only_labels)
-    monkeypatch.setattr(summed_users, "needed_frame", only_labels)
 
 
 def same(data, users, metrics=METRICS, also=(), **given):

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...judge.aggregates import Aggregates
+from ...judge.aggregates import KnownMoments
 from ...judge.cautions import HEALTH_ALPHA, TINY
 from ...judge.choices import Alternative, Row, TwoPlaces
 from ...judge.effects.means import MeanEffect, arms_of_denominators, arms_of_part, estimate
-from ...judge.effects.units import Farthest, Units, quantity
+from ...judge.effects.units import Units, quantity
 from ...judge.per_user_columns import Codes, Floats, exact_sums
-from ...judge.users import ArmRows, ExperimentRows
+from ...judge.users import ExperimentRows
 from ...judge.verdict import users_up_to
 from ...progress import Progress
 from ...stats.arms import (
@@ -26,9 +27,7 @@ from ...stats.arms import (
     arm,
     both,
     effect,
-    fieller,
     may_be_skewed,
-    open_sided,
     skewness_of_arms,
     skewness_of_means,
 )
@@ -52,7 +51,6 @@ from .two_sample import (
     but,
     compare_pair,
     first_row,
-    n_top,
     without_estimate,
     without_top,
 )
@@ -88,11 +86,6 @@ class UsersInRows:
         return self.rows.left_out
 
     @property
-    def n(self) -> Floats:
-        """Units of each group and variant."""
-        return self.counts[:-1]
-
-    @property
     def counts(self) -> Floats:
         """Units of every variant, in each group and over all of them."""
         return count_rows(self.rows)[1][:, 0]
@@ -107,85 +100,68 @@ class UsersInRows:
         taken = [one.each(both_arms.take) for one in used.values()]
         return p_of_balance(taken, self.rows, both_arms)
 
-    def compare(
-        self, group: int, pair: TwoPlaces, settings: Settings, surplus: Surplus
-    ) -> list[Row]:
-        """One row per metric for one treatment in one group."""
+    def ready(self, group: int, pair: TwoPlaces, settings: Settings) -> Iterator[Ready]:
+        """The units of each metric in both arms."""
         both_arms = self.rows.both(group, pair)
-        return compare_arms(self.metrics, both_arms, self.rows, settings, surplus)
-
-
-def compare_arms(
-    metrics: list[MetricRows],
-    both_arms: ArmRows,
-    data: ExperimentRows,
-    settings: Settings,
-    surplus: Surplus,
-) -> list[Row]:
-    """One row per metric for one treatment in one segment; `surplus` is how many more of its users
-    one arm has."""
-    ready = (
-        make_units(one, both_arms, data, settings.tests[one.name] == "bootstrap") for one in metrics
-    )
-    return compare_ready(ready, settings, data, surplus)
+        for one in self.metrics:
+            resampled = settings.tests[one.name] == "bootstrap"
+            yield make_units(one, both_arms, self.rows, resampled)
 
 
 def compare_ready(
-    every: Iterable[Ready],
-    settings: Settings,
-    data: ExperimentRows | None,
-    surplus: Surplus,
+    every: Iterable[Ready], settings: Settings, data: ExperimentRows | None, surplus: Surplus
 ) -> list[Row]:
-    """One row per metric; without `data`, units may be known by their moments alone."""
-    rows: list[Row] = []
-    waiting: dict[int, tuple[Ready, MeanEffect, Farthest | None]] = {}
-
-    def checked(row: Row, ready: Ready, found: MeanEffect, far: Farthest | None) -> Row:
-        """The row with what else may decide: the denominators, several rows of a unit, a few
-        units."""
-        row = _with_turned(with_denominators(row, ready), ready, found, settings)
-        row = _with_parts(row, ready.kind.ratio, found, settings)
-        if surplus.asked:
-            without = _without_surplus(found, surplus.arm, settings.alternative)
-            n = found.units.n[surplus.arm]
-            sure = found.units.moments is None
-            row = surplus.asks(row, without, n, settings.alpha, sure)
-        if data is not None and data.repeated is not None and ready.rows is not None:
-            codes = ready.rows[0].take(data.repeated)
-            of_arms = both(lambda arm: codes[found.units.arm == arm], (0, 1))
-            row = with_repeats(row, found.residuals(), of_arms, data.guessed)
-        if data is not None and data.movable is not None:
-            row["worth"] = worth_of_strata(ready, data, data.movable)
-        return row if far is None else without_top(row, found, far, settings)
-
-    for ready in every:
-        units = ready.units
+    """One row per metric for one treatment in one segment, whose units may be known by their
+    moments alone, without `data`; `surplus` is how many more of its users one arm has."""
+    rows: dict[int, Row] = {}
+    batches: dict[Any, list[Any]] = {}
+    for i, ready in enumerate(every):
         test = settings.tests[ready.name]
         row = first_row(ready, settings)
-        if problem := no_estimate(units):
-            rows.append(without_estimate(row, problem, _means(units)))
+        if problem := no_estimate(ready.units):
+            rows[i] = without_estimate(row, problem, ready.units)
             continue
-        found = estimate(units)
-        far = None if units.moments else found.values.farthest(n_top(sum(units.n)))
+        found = estimate(ready.units)
         skewness = 0.0 if test in ("permutation", "proportion") else _skewness(found)
         row, tested = compare_pair(row, found, settings, of_units(ready, test, skewness))
         if tested and test != "t":
-            waiting[len(rows)] = ready, found, far
+            # Metrics over the same units share one set of weights; dropped users make other units.
+            units = test, i if any(ready.n_dropped) else -1
+            batches.setdefault(units, []).append((i, row, ready, found))
         else:
-            row = checked(row, ready, found, far)
-        rows.append(row)
-    # Metrics over the same units share one set of weights; dropped users make other units.
-    batches: dict[tuple[str, int], list[int]] = {}
-    for i, (ready, *_) in waiting.items():
-        key = settings.tests[ready.name], i if any(ready.n_dropped) else -1
-        batches.setdefault(key, []).append(i)
+            rows[i] = _with_cautions(settings, data, surplus, row, ready, found)
     unordered = data is not None and data.users is None and data.clusters is None
-    for (kind, _), batch in batches.items():
-        resample = _bootstrap if kind == "bootstrap" else _permute
-        numbers = resample([waiting[i][1] for i in batch], unordered, settings)
-        for i, new in zip(batch, numbers, strict=True):
-            rows[i] = checked(but(rows[i], **new), *waiting[i])
-    return rows
+    for (test, _), batch in batches.items():
+        resample = _bootstrap if test == "bootstrap" else _permute
+        numbers = resample([found for *_, found in batch], unordered, settings)
+        for (i, row, *of), new in zip(batch, numbers, strict=True):
+            rows[i] = _with_cautions(settings, data, surplus, but(row, **new), *of)
+    return [rows[i] for i in sorted(rows)]
+
+
+def _with_cautions(
+    settings: Settings,
+    data: ExperimentRows | None,
+    surplus: Surplus,
+    row: Row,
+    ready: Ready,
+    found: MeanEffect,
+) -> Row:
+    """The row with what else may decide: the denominators, several rows of a unit, a few units."""
+    row = _with_turned(with_denominators(row, ready), ready, found, settings)
+    row = _with_parts(row, ready.kind.ratio, found, settings)
+    units = found.units
+    if surplus.asked:
+        without = partial(_without_surplus, found, surplus.arm, settings.alternative)
+        sure = units.moments is None
+        row = surplus.asks(row, without, units.n[surplus.arm], settings.alpha, sure)
+    if data is not None and data.repeated is not None and ready.rows is not None:
+        codes = ready.rows[0].take(data.repeated)
+        of_arms = both(lambda arm: codes[units.arm == arm], (0, 1))
+        row = with_repeats(row, found.residuals(), of_arms, data.guessed)
+    if data is not None and data.movable is not None:
+        row["worth"] = worth_of_strata(ready, data, data.movable)
+    return without_top(row, found, settings)
 
 
 def with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: str) -> Row:
@@ -286,39 +262,33 @@ def _with_parts(
 
 
 def _without_surplus(
-    found: MeanEffect, arm_of: int, alternative: Alternative
-) -> Callable[[str, int], tuple[float, float]]:
+    found: MeanEffect, side: int, alternative: Alternative, kind: str, few: int
+) -> tuple[float, float]:
     """Return the effect and its p without the lightest or heaviest units of an arm.
 
     Of moments nobody knows them. Units of a share s that are left out move a mean m by at most
     s/(1 − s) times its distance from the least (or largest) value, and by √(s/(1 − s)) standard
     deviations.
     """
-    moments = found.units.moments
     arms = list(found.arms)
-    sides = [] if moments else list(found.values.arms())
-    own = np.sort(sides[arm_of]) if sides else np.zeros(0)
-
-    def without(kind: str, few: int) -> tuple[float, float]:
-        rest = list(arms)
-        lightest = kind == "lightest"
-        if moments is None:
-            sides[arm_of] = own[few:] if lightest else own[: len(own) - few]
-            rest = [arm(one) for one in sides]
-        else:
-            n, (mean, var, df), far = moments.n[arm_of], arms[arm_of], HUGE
-            odds = few / (n - few)
-            if moments.mean.shape[1] == 1:
-                plain, low, high = (
-                    one[arm_of, 0] for one in (moments.mean, moments.lows, moments.highs)
-                )
-                far = np.fmin(odds * (plain - low if lightest else high - plain), HUGE)
-            moved = np.fmin(far, np.sqrt(odds * var * (n - 1)))
-            rest[arm_of] = Arm(mean + moved if lightest else mean - moved, var, df)
-        tested = effect(rest[0], rest[1], alternative)
-        return float(tested.diff), float(tested.p_value)
-
-    return without
+    moments = found.units.moments
+    lightest = kind == "lightest"
+    if moments is None:
+        values = list(found.values.arms())
+        own = np.sort(values[side])
+        values[side] = own[few:] if lightest else own[: len(own) - few]
+        arms = [*map(arm, values)]
+    else:
+        n, (mean, var, df) = moments.n[side], arms[side]
+        odds = few / (n - few)
+        moved = np.sqrt(odds * var * (n - 1))
+        if moments.mean.shape[1] == 1:
+            low, high = moments.lows[side, 0], moments.highs[side, 0]
+            plain = moments.mean[side, 0]
+            moved = np.fmin(moved, odds * (plain - low if lightest else high - plain))
+        arms[side] = Arm(mean + moved if lightest else mean - moved, var, df)
+    tested = effect(arms[0], arms[1], alternative)
+    return float(tested.diff), float(tested.p_value)
 
 
 def with_denominators(row: Row, ready: Ready) -> Row:
@@ -343,16 +313,6 @@ def no_estimate(units: Units) -> str:
     if max(map(units.record.largest, range(len(units.columns)))) >= HUGE:
         return "huge_values"
     return "" if units.has_denominators else "zero_denominator"
-
-
-def _means(units: Units) -> tuple[float, float]:
-    """Means, or ratios, of values that may be huge; NaN where there is none."""
-    record = units.whole.record
-    num, *dens = record.mean.T
-    with undefined_is_nan():
-        den = np.where(record.n > 0, dens[0] if dens else 1.0, np.nan)
-        control, treatment = np.where(den != 0, num / den, np.nan).tolist()
-    return control, treatment
 
 
 def of_units(ready: Ready, test: str, skewness: float = 0.0) -> dict[str, Any]:
@@ -386,19 +346,18 @@ def _skewness(found: MeanEffect) -> float:
     It is 0 where it can matter by no means, and no value need be read: γ of n values is at most
     √n, and at most their largest distance from the mean in standard deviations.
     """
-    units = found.units
-    size = units.record.n[units.cells]
+    units, record = found.units, found.units.record
+    size = record.n[units.cells]
     if not may_be_skewed(size[0], size[1], SKEWED_SAMPLES):
         return 0.0
-    if known := units.moments:
-        if known.mean.shape[1] > 1:
+    if isinstance(record, KnownMoments):
+        if record.mean.shape[1] > 1:
             return np.nan
-        return skewness_of_means(known.n, known.central[:, 0, 0] / known.n, known.skewness[:, 0])
-    record = units.record
+        return skewness_of_means(
+            record.n, record.central[:, 0, 0] / record.n, record.skewness[:, 0]
+        )
     several = units.cluster is not None  # a cluster may have rows in several strata
     cubes = None if units.far is None else units.far.cubes
-    if not isinstance(record, Aggregates):
-        return skewness_of_arms(*found.residuals())
     many = np.maximum(record.n, 1)
     spread = np.sqrt(record.squares(found.forms) / many)
     most = spread.max()
@@ -406,20 +365,19 @@ def _skewness(found: MeanEffect) -> float:
         return 0.0
     low, high = units.span
     reach = (np.abs(found.forms) * np.maximum(high - record.mean, record.mean - low)).sum(axis=1)
-    n, weights = size, units.weights
+    weights = units.weights
     sums = np.identity(len(weights))
     if found.score is not None:  # whose test gives thin cells the variance of both arms
-        sums = np.ones((len(weights), 1))
-        n, weights = size @ sums, np.ones(1)
+        sums, weights = np.ones((len(weights), 1)), np.ones(1)
+    n, squares = size @ sums, many * (spread / most) ** 2
 
     def skewness(third: Floats) -> float:
         """That of the difference, by Σ z³ of each cell, with z in units of the largest spread."""
-        squares = many * (spread / most) ** 2
-        var, cube = ((one[units.cells] @ sums) / n for one in (squares, third))
+        var, cube = (one[units.cells] @ sums / n for one in (squares, third))
         own = np.divide(cube, var**1.5, out=np.zeros(n.shape), where=var > 0)
         return skewness_of_means(n, var, own, weights)
 
-    if not several and skewness(many * spread**2 / most**2 * reach / most) < SKEWED_SAMPLES:
+    if not several and skewness(squares * reach / most) < SKEWED_SAMPLES:
         return 0.0
     whole = skewness_of_arms(*found.residuals()) if several else 0.0
     if cubes is None:
@@ -458,37 +416,29 @@ def _bootstrap(waiting: list[MeanEffect], unordered: bool, settings: Settings) -
 
 def _permute(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> list[Row]:
     """p and interval from shuffled labels; the interval holds 0 where p is above alpha."""
-    values = [found.values.arms() for found in waiting]
-    control, treatment = (np.column_stack([one[side] for one in values]) for side in (0, 1))
+    alternative, level = settings.alternative, settings.confidence
+    sides = zip(*(found.values.arms() for found in waiting), strict=True)
+    control, treatment = map(np.column_stack, sides)
     if unordered:
         # Units without ids are put in the order of their values, so that the order of the rows says
         # nothing.
         control, treatment = (part[np.lexsort(part.T)] for part in (control, treatment))
     observed, shuffled = permuted_t(control, treatment, settings.n_resamples, settings.seed)
     # Values within 1e-9, relative to t or to its standard error 1, count as tied.
-    p = sign_flip_p(shuffled, observed, settings.alternative, 1e-9, scale=1.0)
+    p = sign_flip_p(shuffled, observed, alternative, 1e-9, scale=1.0)
     # How many standard errors the interval reaches below and above the difference.
-    two_sided = settings.alternative == "two-sided"
-    level = settings.confidence
     with undefined_is_nan():
-        of = np.abs(shuffled) if two_sided else shuffled
+        of = np.abs(shuffled) if alternative == "two-sided" else shuffled
         below = above = np.quantile(of, level, axis=0, method="higher")
-        if not two_sided:
+        if alternative != "two-sided":
             above = -np.quantile(shuffled, 1 - level, axis=0, method="lower")
-    wide = above if settings.alternative == "less" else below
-    sides = both(
-        lambda side: Arm(*np.array([found.arms[side] for found in waiting], np.float64).T),
-        (0, 1),
-    )
-    se = np.sqrt(sides[0].var + sides[1].var)
-    diff = np.array([found.diff for found in waiting])
+    wide = above if alternative == "less" else below
     # With too few units to shuffle there is no interval.
-    enough = np.where(np.isfinite(below) & np.isfinite(above), se, np.nan)
-    ends = diff - below * enough, diff + above * enough
-    low, high = open_sided(*ends, settings.alternative)
-    rel_low, rel_high = fieller(*sides, wide, settings.alternative)
-    mde = np.where(np.isfinite(wide), beyond(wide, POWER) * se, np.nan)
-    relative = {"rel_ci_low": np.asarray(rel_low), "rel_ci_high": np.asarray(rel_high)}
-    return by_row(
-        se=se, ci_low=low, ci_high=high, statistic=observed, p_value=p, mde=mde, **relative
-    )
+    wide = np.where(np.isfinite(below) & np.isfinite(above), wide, np.nan)
+    of_arms = zip(*(found.arms for found in waiting), strict=True)
+    old, new = (Arm(*np.array(one, np.float64).T) for one in of_arms)
+    diff = np.array([found.diff for found in waiting])
+    tested = effect(old, new, alternative, level, always_valid=wide, diff=diff)
+    tested = tested._replace(statistic=observed, p_value=p)
+    numbers = tested._asdict() | {"mde": beyond(wide, POWER) * np.asarray(tested.se)}
+    return by_row(**numbers)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Never
 
 import numpy as np
@@ -17,7 +16,6 @@ from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.constraints import OneLabel
 from ...inputs.door import checks_names, takes_options
 from ...inputs.options import Options, check_names
-from ...judge.aggregates import UnitsRecord
 from ...judge.choices import (
     TESTS,
     Alternative,
@@ -31,37 +29,37 @@ from ...judge.choices import (
     VariantTest,
     check_options_of_tests,
 )
-from ...judge.effects.units import Units
 from ...judge.per_user_columns import (
-    Codes,
     CovariateColumns,
     Floats,
     MetricColumns,
-    covariate_name,
     metric_specs,
     warn_of_weights,
 )
-from ...judge.users import LEFT_OUT, ExperimentRows, read_experiment_rows
-from ...stats.arms import both, linearise, moments_of
+from ...judge.users import ExperimentRows, read_experiment_rows
+from ...stats.arms import linearise, moments_of
 from ...stats.numbers import undefined_is_nan
-from ...stats.resampling import Split
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import ThirdMoment, shares_change
-from ..metric_bounds import MetricKind
+from ..decide.balance import shares_change
 from ..samples import (
     MetricRows,
-    Ready,
     Settings,
     covariate_specs,
     declared_bounds,
-    differ,
     read_metrics,
     subset,
     which_tests,
 )
 from .arms_of_users import with_repeats
-from .moment_table import CELL_NUMBERS, MomentTable, label_columns, names_of_metrics, read_moments
-from .summed_users import ArmsInCells, Specs
+from .moment_table import (
+    CELL_NUMBERS,
+    MomentArms,
+    MomentTable,
+    label_columns,
+    names_of_metrics,
+    read_moments,
+)
+from .summed_users import needed_columns
 from .two_sample import measured_means
 from .variants import compare_users, compare_variants
 
@@ -180,7 +178,7 @@ def variant_moments(
     past = covariate_specs(covariates, specs, data)
     _refuse_regression(specs, past)
     by_cols = label_columns(data, "data", by, variant_col)
-    warn_of_weights(data, "data", [*by_cols, *(one for pair in specs.values() for one in pair)])
+    warn_of_weights(data, "data", [*by_cols, *needed_columns(specs.values())])
     columns = read_metrics(data, specs, past, nan)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col)
     for moved in shares_change(data, None, [], [variant_col, *by_cols], rows, OF_A_PART):
@@ -206,7 +204,7 @@ def variant_moments(
     return _moments_of_rows(rows, columns, past).frame()
 
 
-def _refuse_regression(specs: Specs, covariates: CovariateColumns) -> None:
+def _refuse_regression(specs: Mapping[str, MetricColumns], covariates: CovariateColumns) -> None:
     if any(len(xs) > 1 and specs[name][1] is None for name, xs in covariates.items()):
         raise OptionError(
             "⟦covariates=⟧ has several of a mean, and their regression weighs each user by all of "
@@ -221,16 +219,12 @@ def _moments_of_rows(
     who were left out since they are in several."""
     values: dict[str, Floats] = {}
     of: dict[str, MetricRows] = {}
-    together: list[set[str]] = []  # columns of which the covariances are needed
+    together: dict[str, set[str]] = defaultdict(set)  # columns of which the covariances are needed
     for metric in metrics:
         pairs = [metric.kind.ratio or (metric.name, None), *past.get(metric.name, ())]
         samples = [metric.sample, *metric.covariates.values()]
-        own = {
-            name: part
-            for pair, one in zip(pairs, samples, strict=True)
-            for name, part in zip(pair, one[:2], strict=True)
-            if name is not None and part is not None
-        }
+        parts = [part for one in samples for part in one[:2] if part is not None]
+        own = dict(zip(filter(None, chain(*pairs)), parts, strict=True))
         for name, part in own.items():
             if np.isnan(part if metric.defined is None else part[metric.defined]).any():
                 raise DataError(
@@ -242,175 +236,39 @@ def _moments_of_rows(
                     f"{first.name!r} and {metric.name!r} both use {name!r} and are null for "
                     "different users; make the moments and the comparison of each by itself"
                 )
+            together[name] |= {*own}
         values |= own
-        together.append({*own})
-    before = {x for xs in past.values() for pair in xs for x in pair if x is not None}
-    together += [{x for x in before if _same_rows(of[x], of[one])} for one in before]
+    before = needed_columns(chain(*past.values()))
+    for one in before:
+        together[one] |= {x for x in before if _same_rows(of[x], of[one])}
     names = list(values)
-    n_variants = len(rows.variants)
-    shape = len(rows.groups) * n_variants, len(names)
-    numbers = np.zeros((len(CELL_NUMBERS), *shape))
-    covariances = np.full((*shape, len(names)), np.nan)
-    for cell in range(shape[0]):
-        at = divmod(cell, n_variants)
+    shape = len(rows.groups), len(rows.variants)
+    numbers = np.zeros((len(CELL_NUMBERS), *shape, len(names)))
+    covariances = np.full((*shape, len(names), len(names)), np.nan)
+    for at in np.ndindex(shape):
         mine = rows.arm(*at)
         for i, name in enumerate(names):
             kept = of[name].kept(mine)
             n_null = of[name].n_null(mine)
             x = values[name][kept]
             counts = n_null, np.count_nonzero(x == 0), len(mine) - len(kept) - n_null
-            numbers[:, cell, i] = (*moments_of(x), *counts, rows.left_out[at])
+            numbers[:, *at, i] = (*moments_of(x), *counts, rows.left_out[at])
             for j, other in enumerate(names[:i]):
-                if len(x) and any({name, other} <= one for one in together):
+                if len(x) and other in together[name]:
                     y = values[other][kept]
                     with undefined_is_nan():
                         covariance = (x - x.mean()) @ (y - y.mean()) / len(x)
-                    covariances[cell, [i, j], [j, i]] = covariance
+                    covariances[*at, [i, j], [j, i]] = covariance
     covariances[np.isinf(covariances)] = np.nan
-    by_name = dict(zip(CELL_NUMBERS, numbers, strict=True))
-    return MomentTable(rows.groups, rows.variants, names, by_name, covariances)
+    by_name = dict(zip(CELL_NUMBERS, numbers.reshape(len(numbers), -1, len(names)), strict=True))
+    table = covariances.reshape(-1, len(names), len(names))
+    return MomentTable(rows.groups, rows.variants, names, by_name, table)
 
 
 def _same_rows(one: MetricRows, other: MetricRows) -> bool:
     """Whether two metrics have values in the same rows; all rows have one where it is not told."""
     masks: Any = one.defined, other.defined
     return np.array_equal(*masks)
-
-
-@dataclass(frozen=True)
-class MomentArms(ArmsInCells):
-    """Users of whom only the moments are known."""
-
-    table: MomentTable
-    health: DataFrame | None
-
-    @classmethod
-    def of(
-        cls,
-        table: MomentTable,
-        specs: Specs,
-        covariates: CovariateColumns,
-        health: DataFrame | None,
-    ) -> MomentArms:
-        """The arms of a table, which must have what each metric needs."""
-        shape = len(table.groups), len(table.variants), 1, 1
-        cells = np.arange(len(table.groups) * len(table.variants)).reshape(shape)
-        at = {name: i for i, name in enumerate(table.metrics)}
-        found = cls(specs, covariates, at, table.groups, table.variants, cells, None, table, health)
-        for name in specs:
-            found._check(name)
-        return found
-
-    def tested_together(self, names: Iterable[str]) -> list[list[str]]:
-        """Those of each metric where the metrics are of different users, else all."""
-        at = [self.at[name] for xs in self.covariates.values() for x in xs for name in x if name]
-        central = self.table.record(at, self.cells.ravel()).central
-        if not np.isnan(central).any():
-            return [[*names]]
-        of_metrics = (self.covariates.get(name, ()) for name in self.specs)
-        return [[*map(covariate_name, xs)] for xs in of_metrics if xs]
-
-    def ranked(self, of: Split, form: Floats, stratum: int) -> Split:
-        return of._replace(skewness=0.0)
-
-    def needed(self, name: str) -> list[MetricColumns]:
-        """A metric and its covariates."""
-        return [self.specs[name], *self.covariates.get(name, ())]
-
-    def _check(self, of: str) -> None:
-        """Refuse moments that lack what a metric and its covariates need."""
-        columns, forms = self.forms(self.needed(of))
-        names = [self.table.metrics[i] for i in columns]
-        record = self.table.record(columns, self.cells.ravel())
-        some = record.n > 0
-        for one, other in combinations(range(len(columns)), 2):
-            if np.isnan(record.central[some, one, other]).any():
-                raise DataError(
-                    f"moments has no covariance of {names[one]!r} and {names[other]!r}; name "
-                    f"{of!r} and its ⟦+covariates=⟧ in one call of rd.experiments.variant_moments"
-                )
-        for den in [one.den for one in forms if one.den is not None]:
-            if (record.lows[some, den] < 0).any():
-                raise DataError(f"{names[den]!r} is negative for some users; a denominator is not")
-            if np.isnan(record.zeros[some, den]).any():
-                raise DataError(
-                    f"moments has no 'n_zero' of {names[den]!r}, the number of users whose "
-                    "denominator is 0"
-                )
-
-    @property
-    def n(self) -> Floats:
-        of_first = self.table.numbers["n"][:, self.at[next(iter(self.specs.values()))[0]]]
-        return of_first[self.cells[..., 0, 0]]
-
-    @property
-    def counts(self) -> Floats:
-        users = self.table.n_users[:, 0][self.cells[..., 0, 0]]
-        if self.health is not None:
-            users = np.where(np.isnan(users), self.n, users)
-        if np.isnan(users).any():
-            raise OptionError(
-                "⟦expected=⟧ counts users, also those whose metric is null, so moments need the "
-                "column 'n_null' (0 if no metric is null); or pass ⟦+health=⟧"
-            )
-        # With segments, the same users may be in several.
-        return np.vstack([users, users[0] if len(users) == 1 else users[0] * np.nan])
-
-    @property
-    def left_out(self) -> Floats:
-        return self.table.numbers[LEFT_OUT].max(axis=1).reshape(self.n.shape)
-
-    def ready(self, metric: int, cells: Codes, settings: Settings) -> Ready:
-        name, own = [*self.specs.items()][metric]
-        columns, forms = self.forms(self.needed(name))
-        arms = cells.reshape(2)
-        units = Units.of_moments(self.table.record(columns, arms), forms[0], tuple(forms[1:]))
-        of = self.table.numbers
-        null = of["n_null"]
-        n_null, dropped = (
-            both(float, tuple(one[arms, self.at[own[0]]])) for one in (null, null + of["n_empty"])
-        )
-        remarks: tuple[str, ...] = ("missing_not_checked",)
-        if not np.isnan(n_null).any():
-            dropped = both(int, dropped)
-            whole = np.array([units.n, dropped]).sum(axis=0)[:, None]
-            remarks = ("unequal_missing",) * differ(
-                np.array(n_null)[:, None], whole, False, self.groups
-            )
-        return Ready(name, units, dropped, remarks, self.metric_kinds[metric])
-
-    @cached_property
-    def metric_kinds(self) -> list[MetricKind]:
-        """What the columns of each metric tell."""
-        _, mean, var, _, low, high, *_ = self.table.numbers.values()
-        with undefined_is_nan():
-            like = np.isclose(var, mean * (1 - mean), rtol=_ROUNDING, atol=1e-15, equal_nan=True)
-        share = np.logical_and.reduce(like & ~(low < 0) & ~(high > 1)).tolist()
-        seen = zip(np.fmin.reduce(low).tolist(), np.fmax.reduce(high).tolist(), strict=True)
-        of = [*zip(seen, share, strict=True)]
-        return [MetricKind.of(one, *of[self.at[one[0]]]) for one in self.specs.values()]
-
-    def sums_of(
-        self, columns: list[int], cells: Codes, covariates: Sequence[MetricColumns]
-    ) -> tuple[UnitsRecord, ThirdMoment]:
-        arms = self.table.record(columns, cells.ravel())
-
-        def third(form: Floats, record: Any, stratum: int) -> float:
-            used, *others = np.flatnonzero(form)
-            skewness = arms.skewness[:, used]
-            if others or np.isnan(skewness).any():  # the test is then that of a normal mean
-                return 0.0
-            var = arms.central[:, used, used] / arms.n
-            apart = arms.mean[:, used] - record.mean[0, used]
-            cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
-            return form[used] ** 3 * cubes.sum()
-
-        return arms, third
-
-
-# Moments of zeros and ones have the variance p(1 − p); this is how far rounding may take it from
-# there.
-_ROUNDING = 1e-9
 
 
 @says_as(compare_variants)
@@ -561,10 +419,15 @@ def compare_variants_from_moments(
     )
     check_options_of_tests(tests.values(), covariates=covariates or None, sequential_n=sequential_n)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
-    used = [*specs.values(), *(x for xs in past.values() for x in xs)]
-    names = dict.fromkeys(one for pair in used for one in pair if one is not None)
-    table = read_moments(moments, variant_col, by, [*names])
-    sums = MomentArms.of(table, specs, past, health)
+    needed = {name: [one, *past.get(name, ())] for name, one in specs.items()}
+    names = needed_columns(chain(*needed.values()))
+    table = read_moments(moments, variant_col, by, names)
+    sums = MomentArms.of(table, needed)
+    if expected is not None and np.isnan(table.n_users[:, 0]).any():
+        raise OptionError(
+            "⟦expected=⟧ counts users, also those whose metric is null, so moments need the "
+            "column 'n_null' (0 if no metric is null); or pass ⟦+health=⟧"
+        )
     return compare_users(sums, control, expected, health, settings, better, "moments")
 
 
@@ -579,13 +442,12 @@ def _refuse_options(given: AnySpec) -> None:
         "rd.experiments.compare_variants_from_moments",
     )
     for name, value in given.items():
-        default = of_users[name].default
         if name in ("nan", "user_col"):  # `variant_moments` has them
             raise OptionError(
                 f"⟦{name}=⟧ is about users and not about moments; pass it to "
                 "rd.experiments.variant_moments"
             )
-        if name != "progress" and value != default:
+        if name != "progress" and value != of_users[name].default:
             raise OptionError(
                 f"⟦{name}=⟧ needs one row per user, and moments are sums over users; {GIVE_ROWS}"
             )

@@ -6,7 +6,9 @@ variant. Cells without a row have n = 0."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,21 +19,30 @@ from pandas import DataFrame, Series
 from ...errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ...inputs.options import as_columns
 from ...judge.aggregates import KnownMoments
+from ...judge.choices import TwoPlaces
 from ...judge.comparisons import VARIANT_RESULT_COLUMNS
+from ...judge.effects.units import Units
 from ...judge.per_user_columns import (
     Codes,
     Floats,
     Mask,
+    MetricColumns,
     by_columns,
+    covariate_name,
     frame_of,
     group_codes,
     metric_values,
     require,
     require_labels,
 )
-from ...judge.users import LEFT_OUT
-from ...stats.arms import HUGE, Moments, add_moments
+from ...judge.users import LEFT_OUT, ExperimentRows
+from ...stats.arms import HUGE, Moments, add_moments, both
 from ...stats.numbers import undefined_is_nan
+from ...stats.resampling import Split
+from ..decide.balance import random_split_p
+from ..metric_bounds import MetricKind
+from ..samples import Ready, Settings, differ
+from .summed_users import NeededForms, linear, needed_columns
 
 # Columns of a frame of moments, beside `by` and the variant.
 NEEDED = ("metric", "n", "mean", "std")
@@ -65,49 +76,50 @@ class MomentTable:
         """Users of each cell, whether or not their metric is null."""
         return self.numbers["n"] + self.numbers["n_null"] + self.numbers["n_empty"]
 
-    def record(self, metrics: Sequence[int], cells: Any) -> KnownMoments:
+    def record(self, metrics: Sequence[str], cells: Any) -> KnownMoments:
         """The moments of some metrics, of the same users, in some cells."""
-        own = np.array(metrics)
-        at = np.arange(len(metrics))
-        of = {name: values[cells][:, own] for name, values in self.numbers.items()}
-        central = self.covariances[cells][:, own[:, None], own] * of["n"][:, :, None]
-        central[:, at, at] = of["var"] * of["n"]
-        n, mean, _, skewness, low, high, *_ = of.values()
-        zeros = np.where(low > 0, 0.0, of["n_zero"])
+        own = [self.metrics.index(name) for name in metrics]
+        n, mean, var, skewness, low, high, _, zeros, *_ = (
+            values[cells][:, own] for values in self.numbers.values()
+        )
+        central = self.covariances[cells][:, own][:, :, own] * n[:, :, None]
+        at = np.arange(len(own))
+        central[:, at, at] = var * n
+        zeros = np.where(low > 0, 0.0, zeros)
         return KnownMoments(n[:, 0], mean, central, skewness, low, high, zeros)
 
     def frame(self) -> DataFrame:
         """One row per (group, variant, metric) that has users, and per covariance."""
         there = self.n_users > 0
-        of = {name: values[there] for name, values in self.numbers.items()}
-        with undefined_is_nan():
-            of["std"] = np.where(of["n"] > 1, np.sqrt(of["var"] * of["n"] / (of["n"] - 1)), np.nan)
-        of |= {name: of[name].astype(np.int64) for name in ("n", "n_null")}
+        names = Series(self.metrics, dtype=str).array
+        n, mean, var = (self.numbers[name] for name in ("n", "mean", "var"))
+        free = np.where(n > 1, n - 1, np.nan)
+        numbers = {**self.numbers, "std": np.sqrt(var * n / free)}
 
         def labelled(at: Any, numbers: Mapping[str, Any]) -> DataFrame:
             group, variant = np.divmod(at[0], len(self.variants))
             labels = self.groups.take(group).reset_index(drop=True)
             labels[self.variants.name] = self.variants.array.take(variant)
-            labels["metric"] = Series([self.metrics[i] for i in at[1]], dtype=str)
-            return labels.assign(**numbers)
+            return labels.assign(metric=names.take(at[1]), **numbers)
 
-        moments = labelled(np.nonzero(there), {name: of[name] for name in MOMENT_COLUMNS[1:]})
-        if of[LEFT_OUT].any():
-            moments[LEFT_OUT] = of[LEFT_OUT]
+        used = [*MOMENT_COLUMNS[1:], *[LEFT_OUT] * bool(self.numbers[LEFT_OUT][there].any())]
+        counts = dict.fromkeys(["n", "n_null"], np.int64)
+        of = {name: values[there] for name, values in numbers.items()}
+        moments = labelled(np.nonzero(there), {name: of[name] for name in used}).astype(counts)
         i, j = np.triu_indices(len(self.metrics), 1)
         cell, pair = np.nonzero(~np.isnan(self.covariances[:, i, j]) & there[:, i])
         if not len(cell):
             return moments
         left = (cell, i[pair])
         right = (cell, j[pair])
-        size = self.numbers["n"][left]
-        mean = self.numbers["mean"]
         of_pairs = {
-            "n": size.astype(np.int64),
+            "n": n[left].astype(np.int64),
             "mean": mean[left],
-            "other": Series([self.metrics[one] for one in right[1]], dtype=str),
+            "other": names.take(right[1]),
             "mean_other": mean[right],
-            "covariance": self.covariances[(*left, right[1])] * size / np.maximum(size - 1, 1),
+            "covariance": self.covariances[(*left, right[1])]
+            * n[left]
+            / np.maximum(n[left] - 1, 1),
         }
         moments = moments.assign(n_zero=of["n_zero"], n_empty=of["n_empty"])
         return pd.concat([moments, labelled(left, of_pairs)], ignore_index=True)
@@ -166,15 +178,15 @@ def read_moments(
 ) -> MomentTable:
     """Read a frame of moments of some metrics, and add the rows of the same segment, variant and
     metric."""
+    if "other" not in moments:
+        moments = moments.assign(other=None)
+    alone = moments["other"].isna()
+    moments = moments[moments["metric"].isin(metrics) & (alone | moments["other"].isin(metrics))]
     names = pd.Index(metrics)
-    by_cols = as_columns(by)
-    other_names = moments.get("other", Series(None, moments.index))
-    pairs = other_names.notna().to_numpy()
-    place, other = (names.get_indexer(pd.Index(one)) for one in (moments["metric"], other_names))
-    chosen = (place >= 0) & (~pairs | (other >= 0))
-    moments, place, other, pairs = moments[chosen], place[chosen], other[chosen], pairs[chosen]
+    place, other = (names.get_indexer(pd.Index(moments[one])) for one in ("metric", "other"))
+    pairs = other >= 0
     variant, variants = group_codes(moments, "moments", [variant_col])
-    group, groups = group_codes(moments, "moments", by_cols)
+    group, groups = group_codes(moments, "moments", as_columns(by))
     cell = group * len(variants) + variant
     n = len(names)
     shape = len(groups) * len(variants), n
@@ -247,14 +259,10 @@ def _read_numbers(moments: DataFrame) -> dict[str, Floats]:
     huge = np.fmax(np.abs(mean), largest) >= HUGE
     slack = 1e-9 * largest
     rules = [
+        ("n", np.isnan(n), "is not a number of users"),
         *(
-            (
-                name,
-                ~((of >= 0) & (of == np.floor(of))) & ((name == "n") | ~np.isnan(of)),
-                "is not a number of users",
-            )
-            for name, of in read.items()
-            if name in ("n", *COUNTS) and name != LEFT_OUT  # of a segment it is a part
+            (name, (read[name] < 0) | (read[name] % 1 > 0), "is not a number of users")
+            for name in ("n", *COUNTS[:3])  # users who were left out may be a part of one
         ),
         ("mean", np.isnan(mean) & (n > 0), "is null beside users"),
         ("std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more"),
@@ -299,3 +307,125 @@ def _check_same_users(table: MomentTable, there: Mask) -> None:
         f"{found}. Every part of the users must have every metric; if the metrics are of different "
         "users, name those of the same users in ⟦+metrics=⟧"
     )
+
+
+# Moments of zeros and ones have the variance p(1 − p); this is how far rounding may take it from
+# there.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class MomentArms:
+    """Users of whom only the moments are known. `needed` has a metric and its covariates by the
+    name of the metric."""
+
+    table: MomentTable
+    needed: NeededForms
+    groups: DataFrame
+    variants: Series
+    rows: ExperimentRows | None = None
+
+    @classmethod
+    def of(cls, table: MomentTable, needed: Mapping[str, Sequence[MetricColumns]]) -> MomentArms:
+        """The arms of a table, which must have what each metric and its covariates need."""
+        for of, forms in needed.items():
+            names = needed_columns(forms)
+            record = table.record(names, slice(None))
+            some = record.n > 0
+            for one, other in itertools.combinations(range(len(names)), 2):
+                if np.isnan(record.central[some, one, other]).any():
+                    raise DataError(
+                        f"moments has no covariance of {names[one]!r} and {names[other]!r}; name "
+                        f"{of!r} and its ⟦+covariates=⟧ in one call of "
+                        "rd.experiments.variant_moments"
+                    )
+            for name in (den for _, den in forms if den is not None):
+                den = names.index(name)
+                if (record.lows[some, den] < 0).any():
+                    raise DataError(f"{name!r} is negative for some users; a denominator is not")
+                if np.isnan(record.zeros[some, den]).any():
+                    raise DataError(
+                        f"moments has no 'n_zero' of {name!r}, the number of users whose "
+                        "denominator is 0"
+                    )
+        return cls(table, needed, table.groups, table.variants)
+
+    @property
+    def counts(self) -> Floats:
+        """Users of every variant, in each group and over all of them; those who have the first
+        metric where the others are not known."""
+        n, users = self.table.numbers["n"][:, 0], self.table.n_users[:, 0]
+        users = np.where(np.isnan(users), n, users).reshape(len(self.groups), -1)
+        # With segments, the same users may be in several.
+        return np.vstack([users, users[0] if len(users) == 1 else users[0] * np.nan])
+
+    @property
+    def left_out(self) -> Floats:
+        """Users of each group and variant who were in several."""
+        return self.table.numbers[LEFT_OUT].max(axis=1).reshape(len(self.groups), -1)
+
+    def tested(self) -> dict[str, dict[str, MetricColumns]]:
+        """What is to be alike in both arms of every metric, by its name."""
+        return {name: {covariate_name(x): x for x in xs} for name, (_, *xs) in self.needed.items()}
+
+    def p_values(self, used: Mapping[str, MetricColumns], group: int, pair: TwoPlaces) -> Floats:
+        """p that both arms have the same mean, of everything that is used: of the covariates of
+        each metric where these are of different users, else of all together."""
+        every = [*used.values()]
+        p: dict[MetricColumns, float] = {}
+        if every and np.isnan(self.table.record(needed_columns(every), slice(None)).central).any():
+            groups = [xs for _, *xs in self.needed.values()]
+        else:
+            groups = [every]
+        for together in filter(None, groups):
+            names = needed_columns(together)
+            arms = self.table.record(names, group * len(self.variants) + np.array(pair))
+            third = functools.partial(_third_moment, arms)
+            found = random_split_p(linear(together, names), arms, third, _without_skewness)
+            p |= zip(together, found.tolist(), strict=True)
+        return np.array([p[one] for one in every])
+
+    def ready(self, group: int, pair: TwoPlaces, settings: Settings) -> Iterator[Ready]:
+        """The units of each metric in both arms."""
+        cells = group * len(self.variants) + np.array(pair)
+        for name, forms in self.needed.items():
+            names = needed_columns(forms)
+            metric, *covariates = linear(forms, names)
+            record = self.table.record(names, cells)
+            units = Units.of_moments(record, metric, tuple(covariates))
+            at = self.table.metrics.index(names[0])
+            of = {number: values[:, at] for number, values in self.table.numbers.items()}
+            n_null = of["n_null"][cells]
+            dropped = n_null + of["n_empty"][cells]
+            remarks: tuple[str, ...] = ("missing_not_checked",)
+            n_dropped = both(float, tuple(dropped))
+            if not np.isnan(n_null).any():
+                n_dropped = both(int, n_dropped)
+                some, whole = n_null[:, None], (units.n + dropped)[:, None]
+                remarks = ("unequal_missing",) * differ(some, whole, False, self.groups)
+            mean, low, high = of["mean"], of["min"], of["max"]
+            with undefined_is_nan():
+                var = mean * (1 - mean)
+                share = np.isclose(of["var"], var, rtol=_ROUNDING, atol=1e-15, equal_nan=True)
+            share &= ~(low < 0) & ~(high > 1)
+            seen = float(np.fmin.reduce(low)), float(np.fmax.reduce(high))
+            yield Ready(
+                name, units, n_dropped, remarks, MetricKind.of(forms[0], seen, bool(share.all()))
+            )
+
+
+def _third_moment(arms: KnownMoments, form: Floats, record: Any, stratum: int) -> float:
+    """Σ z³ of a form of one column; 0 where nobody knows it, as of a normal mean."""
+    used, *others = np.flatnonzero(form)
+    skewness = arms.skewness[:, used]
+    if others or np.isnan(skewness).any():
+        return 0.0
+    var = arms.central[:, used, used] / arms.n
+    apart = arms.mean[:, used] - record.mean[0, used]
+    cubes = arms.n * (skewness * var**1.5 + 3 * apart * var + apart**3)
+    return form[used] ** 3 * cubes.sum()
+
+
+def _without_skewness(of: Split, form: Floats, stratum: int) -> Split:
+    """Moments have no ranks."""
+    return of._replace(skewness=0.0)

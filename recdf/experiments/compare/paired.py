@@ -316,7 +316,7 @@ class UnitSums(NamedTuple):
             three[:size, :size, :size] = np.einsum("an,bn,cn->abc", z, z, z)
             if weights is not None and n > 1:
                 around = linearise(sums, weights)[1]
-                top, out, _ = top_units(np.arange(n), around, n_top(n))
+                top, out, _ = top_units(around, n_top(n))
                 rest = sums.sum() - out @ sums[top], weights.sum() - out @ weights[top]
                 without = rest[0] / rest[1]
             by_weight = float(np.einsum("n,n->", sums, d))
@@ -386,7 +386,7 @@ class UnitSums(NamedTuple):
         if weighted:
             spread = (self.by_weight - ratio**2 * total) / (total - weights / total)
         else:  # which units are the farthest is known where all weigh the same
-            top, out, _ = top_units(np.arange(len(self.far)), self.far - ratio, n_top(n))
+            top, out, _ = top_units(self.far - ratio, n_top(n))
             without = (total * ratio - out @ self.far[top]) / max(n - out.sum(), 1)
         row |= {"diff": ratio, "diff_without_top": without}
         row["typical"] = total / np.sqrt(weights / n)

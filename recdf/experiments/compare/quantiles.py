@@ -46,7 +46,7 @@ from ..decide.balance import shares_change
 from ..decide.sample_ratio import Surplus
 from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
 from .arms_of_users import UsersInRows, no_estimate, of_units, with_denominators, with_repeats
-from .two_sample import POWER, but, first_row, without_estimate
+from .two_sample import POWER, but, first_row
 from .variants import compare_users, compare_variants
 
 
@@ -199,7 +199,7 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
             for i, p in enumerate(orders):
                 row = first_row(replace(ready, name=next(names)), settings) | {"quantile": p}
                 if problem:
-                    found.append(without_estimate(row, problem, (np.nan, np.nan)))
+                    found.append(but(row, problem))
                     continue
                 arms = [arms_of(metric, group, variant)[i] for variant in pair]
                 row = _quantile_row(row, ready, arms, settings)

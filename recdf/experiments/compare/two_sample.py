@@ -18,11 +18,11 @@ from ...judge.cautions import TINY
 from ...judge.choices import Row
 from ...judge.comparisons import VARIANT_RESULT_COLUMNS
 from ...judge.effects.means import MeanEffect
-from ...judge.effects.units import Farthest
+from ...judge.effects.units import Units
 from ...judge.per_user_columns import Codes, Floats, MetricColumns, exact_sums, mean_of
 from ...judge.verdict import VERDICT_COLUMNS
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
-from ...stats.arms import MEAN_ROUNDING, Effect, effect
+from ...stats.arms import MEAN_ROUNDING, effect
 from ...stats.numbers import Number, undefined_is_nan
 from ...stats.shares import compare_shares
 from ...stats.student import beyond, detectable, detectable_t, t_p_value
@@ -51,43 +51,40 @@ def but(row: Row, *remarks: str, **changes: Number | str) -> Row:
 def first_row(ready: Ready, settings: Settings) -> Row:
     """What is known before anything is estimated: units that count and that are left out (NaN if
     unknown), of both."""
-    metric = ready.name
-    units = ready.units
-    n_dropped = ready.n_dropped
-    if settings.tests[metric] == "proportion" and not ready.kind.share:
+    test, n, n_dropped = settings.tests[ready.name], ready.units.n, ready.n_dropped
+    if test == "proportion" and not ready.kind.share:
         raise DataError(
-            f'metric {metric!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares '
+            f'metric {ready.name!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares '
             "shares of users, so give it a column such as hitrate@10"
         )
-    test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
-    row = dict.fromkeys(VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], np.nan) | {
-        "metric": metric,
-        "n_control": units.n[0],
-        "n_treatment": units.n[1],
+    how: str = "sequential" if settings.sequential_n is not None else test
+    how = {"t": "welch", "proportion": "welch"}.get(how, how)
+    numbers = "turned_down", "most_moved", "n_clusters", "n_counted", "zeros", "evenness"
+    row = dict.fromkeys([*VARIANT_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], *numbers], np.nan) | {
+        **dict.fromkeys(("detail", "unbalanced", "holds_for", "remarks"), ""),
+        "metric": ready.name,
+        "n_control": n[0],
+        "n_treatment": n[1],
         "n_dropped": sum(n_dropped),
         "n_dropped_control": n_dropped[0],
         "n_dropped_treatment": n_dropped[1],
-        "method": {"t": "welch", "proportion": "welch"}.get(test, test)
-        + "+cluster" * units.clustered,
+        "method": how + "+cluster" * ready.units.clustered,
         "cap": ready.cap,
-        "turned_down": np.nan,
-        "most_moved": np.nan,
         "skewed_by": 0.0,
-        **dict.fromkeys(("n_clusters", "n_counted", "zeros", "evenness"), np.nan),
         "worth": Worth(),
-        "detail": "",
-        "unbalanced": "",
-        "holds_for": "",
         "n_covariate_missing": ready.n_covariate_missing,
-        "remarks": "",
     }
     return but(row, *ready.remarks)
 
 
-def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
-    """Means where they exist, and no statistics."""
-    control, treatment = np.array(means)
+def without_estimate(row: Row, problem: str, units: Units) -> Row:
+    """The row with means, or ratios, of values that may be huge, where they exist; without
+    statistics."""
+    record = units.whole.record
+    num, *dens = record.mean.T
     with undefined_is_nan():
+        den = np.where(record.n > 0, dens[0] if dens else 1.0, np.nan)
+        control, treatment = np.where(den != 0, num / den, np.nan)
         ends = treatment - control, treatment / control - 1 if control > 0 else np.nan
     diff, relative = np.where(np.isfinite(ends), ends, np.nan)
     of_arms = {"mean_control": control, "mean_treatment": treatment}
@@ -157,13 +154,7 @@ def _welch(row: Row, found: MeanEffect, settings: Settings) -> Row:
         p = always_valid_p(tested.statistic, n, planned, confidence, alternative)
         tested = tested._replace(p_value=p)
         factor = beyond(multiplier, POWER)
-    return _with_effect(row, tested, mde=factor * tested.se)
-
-
-def _with_effect(row: Row, tested: Effect, **more: Number | str) -> Row:
-    """The row with the numbers of its test beside the difference that it has."""
-    numbers = tested._replace(diff=row["diff"], rel_diff=row["rel_diff"])._asdict()
-    return but(row, **numbers, **more)
+    return but(row, **tested._asdict(), mde=factor * tested.se)
 
 
 def _proportion(row: Row, settings: Settings) -> Row:
@@ -178,9 +169,8 @@ def _proportion(row: Row, settings: Settings) -> Row:
     # has none.
     share = sum(yes) / sum(n)
     pooled = np.sqrt(share * (1 - share) * (1 / n[0] + 1 / n[1]))
-    return _with_effect(
-        row, found, mde=factor * pooled if pooled > 0 else np.nan, method="proportion"
-    )
+    mde = factor * pooled if pooled > 0 else np.nan
+    return but(row, **found._asdict(), mde=mde, method="proportion")
 
 
 # Units that are left out: ten, or of fewer than 200 units 5 %, but at least one.
@@ -201,11 +191,9 @@ def n_top(n: int) -> int:
     return min(MOST_TOP_UNITS, max(1, n // OF_UNITS))
 
 
-def top_units(
-    rows: Codes, values: Floats, k: int, count: Floats | None = None
-) -> tuple[Codes, Floats, bool]:
-    """The k units with the largest absolute values as their rows, how many of each row to leave
-    out, and whether some are left out as a whole. A row is `count` units, or one.
+def top_units(values: Floats, k: int, count: Floats | None = None) -> tuple[Codes, Floats, bool]:
+    """The places of the k units with the largest absolute values, how many of each to leave out,
+    and whether some are left out as a whole. A value is that of `count` units, or of one.
 
     Of units that are equally far a part is left out, so that neither the arm nor the order of rows
     decides.
@@ -220,7 +208,8 @@ def top_units(
     above = far > cut * (1 + _TIED)
     tied = ~above & (far >= cut * (1 - _TIED))
     out = above + tied * ((k - count[above].sum()) / count[tied].sum())
-    return rows[out > 0], (out * count)[out > 0], (out == 1).any()
+    (places,) = np.nonzero(out)
+    return places, (out * count)[places], (out == 1).any()
 
 
 def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], list[float]]:
@@ -233,53 +222,50 @@ def _less_top(found: MeanEffect, top: Codes, out: Floats) -> tuple[list[float], 
     values = found.values
     ratio = not found.how and found.units.metric.den is not None
     units = found.units.whole if ratio else values.units
-    record = units.record
-    n = units.record.n
-    if ratio:
-        columns = [one[top] for one in units.columns]
-        weights = np.ones((2, 1))
-        mean = record.mean.T
-        form = np.array([[1.0, 0.0]] * 2)
-    else:
-        columns = [values.z(top), np.ones(len(top))]
-        weights = values.weights
-        mean = np.array([values.means, np.ones(len(n))])
-        form = values.form
-    cell = units.cell[top]
+    record, cell = units.record, units.cell[top]
+    n = record.n
 
     def sums(of_top: Floats) -> Floats:
-        return exact_sums(of_top, cell, len(n))
+        return exact_sums(out * of_top, cell, len(n))
 
-    less, of_arms = np.array([sums(out * one) for one in columns]), weights.shape
-    parts = n * mean, n * mean - less
-    means = [np.divide(num, den, out=np.full(len(n), np.nan), where=den > 0) for num, den in parts]
-    of = [np.where(weights > 0, weights * one.reshape(of_arms), 0.0).sum(axis=1) for one in means]
-    var = []
-    for share, (_, den), own in zip((0, 1), parts, means, strict=True):
-        size = n - share * sums(out)
-        around = form - own[:, None] * [0.0, 1.0] if ratio else form
-        squares = record.squares(around) + n * (mean[0] - own * mean[1]) ** 2
-        squares -= share * sums(out * (columns[0] - own[cell] * columns[1]) ** 2)
-        free = np.where(den > 0, den**2 * (size - 1), 0.0)
-        factors = np.divide(weights.ravel() ** 2 * size, free, out=np.zeros(len(n)), where=free > 0)
-        var.append(factors @ squares)
-    return [treatment - control for control, treatment in of], var
+    one = np.ones(len(top))
+    weights, forms = values.weights, [values.form] * 2
+    num, den = values.z(top), one
+    mean, size = values.means, np.ones(len(n))
+    if ratio:
+        num, den = (x[top] for x in units.columns)
+        mean, size = record.mean.T
+        weights = np.ones((2, 1))
+    share = np.array([[0.0], [1.0]])  # what is left out: nothing, and the part of the top units
+    total, divisor = n * mean - share * sums(num), n * size - share * sums(den)
+    own = np.divide(total, divisor, out=np.full(total.shape, np.nan), where=divisor > 0)
+    of_arms = own.reshape(2, *weights.shape)
+    of = np.where(weights > 0, weights * of_arms, 0.0).sum(axis=2)
+    if ratio:
+        forms = [np.column_stack([np.ones(2), -x]) for x in own]
+    squares = np.array([*map(record.squares, forms)]) + n * (mean - own * size) ** 2
+    squares[1] -= sums((num - own[1, cell] * den) ** 2)
+    left = n - share * sums(one)
+    free = np.where(divisor > 0, divisor**2 * (left - 1), 0.0)
+    factors = np.divide(weights.ravel() ** 2 * left, free, out=np.zeros(free.shape), where=free > 0)
+    return (of[:, 1] - of[:, 0]).tolist(), (factors * squares).sum(axis=1).tolist()
 
 
-def without_top(row: Row, found: MeanEffect, far: Farthest, settings: Settings) -> Row:
+def without_top(row: Row, found: MeanEffect, settings: Settings) -> Row:
     """The row with its difference without the top units, and with a remark where they decide."""
     n_units = found.units.n
     k = n_top(sum(n_units))
-    if not np.isfinite(row["diff"]) or min(n_units) < 2 * k:
+    if found.units.moments or not np.isfinite(row["diff"]) or min(n_units) < 2 * k:
         return row
+    far = found.values.farthest(k)
     # A thin arm or stratum with most of the variance is judged by its own size, however many units
     # are elsewhere: two equal arms of so many units have a variance that is as well known.
     n = float(sum(n_units))
     both_var = found.arms[0].var + found.arms[1].var
     if both_var > 0:
         n = min(n, 2 + 1 / sum(float((one.var / both_var) ** 2 / one.df) for one in found.arms))
-    top, out, distinct = top_units(far.rows, far.values, k, far.n_equal)
-    (whole, rest), (var, rest_var) = _less_top(found, top, out)
+    places, out, distinct = top_units(far.values, k, far.n_equal)
+    (whole, rest), (var, rest_var) = _less_top(found, far.rows[places], out)
     moved = rest - whole
     if np.isnan(moved):
         return row

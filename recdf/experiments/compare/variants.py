@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from pandas import DataFrame
 
-from ...errors import RecdfError
-from ...inputs.codes import known_ids
 from ...inputs.constraints import OneLabel
-from ...inputs.data_files import NeededColumns, UserParts, needed_frame, users_in_parts
+from ...inputs.data_files import NeededColumns, needed_frame, users_in_parts
 from ...inputs.door import takes_options
 from ...judge.aggregates import FarNeeded, RowsNeeded
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
@@ -38,7 +35,6 @@ from ...judge.choices import (
 from ...judge.comparisons import VARIANT_RESULT_COLUMNS
 from ...judge.per_user_columns import (
     Codes,
-    CovariateColumns,
     Floats,
     by_columns,
     evaluated,
@@ -48,7 +44,7 @@ from ...judge.per_user_columns import (
     require,
     warn_of_weights,
 )
-from ...judge.users import LEFT_OUT, may_be_unit, read_experiment_rows
+from ...judge.users import LEFT_OUT, ExperimentRows, may_be_unit, read_experiment_rows
 from ...judge.verdict import add_verdicts, effects_of, remark
 from ...progress import Progress
 from ...stats.arms import Sample
@@ -86,9 +82,14 @@ from ..samples import (
     subset,
     which_tests,
 )
-from .arms_of_users import UsersInRows
-from .summed_clusters import clusters_in_parts
-from .summed_users import ArmsInCells, Specs, SummedArms, rows_and_differences
+from .arms_of_users import UsersInRows, compare_ready
+from .moment_table import MomentArms
+from .summed_users import (
+    AskedOfUsers,
+    SummedArms,
+    clusters_in_parts,
+    needed_columns,
+)
 from .two_sample import POWER, but, measured_means
 
 
@@ -109,17 +110,12 @@ def columns_of_users(
 
     def needed(head: DataFrame) -> list[str]:
         specs = metric_specs(metrics, head, "data")
-        pairs = [
-            *specs.values(),
-            *(x for xs in covariate_specs(covariates, specs, head).values() for x in xs),
-        ]
-        names = require(
-            head, "data", [variant_col, *(name for one in named for name in as_columns(one))]
-        )
-        names += [name for pair in pairs for name in pair if name is not None]
-        names += key_of_health(health)
+        past = covariate_specs(covariates, specs, head).values()
+        every = itertools.chain(*map(as_columns, named))
+        names = require(head, "data", [variant_col, *every])
+        names += needed_columns([*specs.values(), *itertools.chain(*past)])
         names += ["user_id", "n_true", "n_rows", "weight", str(evaluated(head).get("weight"))]
-        names.append(LEFT_OUT)
+        names += [*key_of_health(health), LEFT_OUT]
         names += [name for name in head.columns if looks_like_date(head[name])]
         user_col, _, _, cluster, *_ = named
         if as_columns(user_col) != ["user_id"] and not as_columns(cluster):
@@ -172,22 +168,23 @@ def decide(
             found += itertools.chain.from_iterable(zip(*of_pairs, strict=True))
     at = group_of, control, treatment = arms.of_rows(len(found))
     variants = arms.variants.array
-    worth = np.array([row.pop("worth") for row in found])
+    worth, of_arms = ([row.pop(name, None) for row in found] for name in ("worth", "arms"))
     table: dict[str, Any] = {
         **{name: arms.groups[name].array.take(group_of) for name in arms.labels},
-        **{name: np.array([row[name] for row in found]) for name in found[0] if name != "arms"},
+        **{name: np.array([row[name] for row in found]) for name in found[0]},
         "control": variants.take(control),
         "treatment": variants.take(treatment),
-        "arms": [row.get("arms") for row in found],
+        "arms": of_arms,
     }
     metrics = table["metric"].tolist()
     p = balance or {}
     remark(table, ratio.fails[group_of], "sample_ratio")
     remark(table, ~ratio.checked[group_of], "ratio_not_checked")
     moved = [] if periods else segments_moved(arms, table, ratio)
-    of_strata = strata_moved(arms, table, worth, apart, n_sharing)
+    of_strata = strata_moved(arms, table, np.array(worth), apart, n_sharing)
     _add_differences(table, at, [*of_strata, *differences, *moved])
     read_together(table, settings, intervals)
+    del table["arms"]  # the intervals of quantiles are made of them
     # An effect that is found has to stand against the users who may be missing, too.
     unseen = missing_by_chance(settings.alpha)
     with undefined_is_nan():
@@ -213,14 +210,13 @@ def decide(
     remark(table, ~np.isnan(hidden) & (not covariates_timed), "covariate_not_timed")
     at_rows = zip(metrics, *at, strict=True)
     result = DataFrame(
-        {name: values for name, values in table.items() if name not in ("arms", "remarks")}
+        table
         | {
             "balance_p": [p[name][*i] if name in p else np.nan for name, *i in at_rows],
             "covariate_could_hide": hidden,
             "srm_p": ratio.p[group_of],
             "seen_loss": ratio.seen[group_of, treatment],
             "better": [better[metric] or "" for metric in metrics],
-            "remarks": table["remarks"],
         }
     )
     add_verdicts(result, "variants", effects_of(result, table["reject"], better))
@@ -499,9 +495,10 @@ def compare_variants(
     parts = None
     given = data
     named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
-    needed = columns_of_users(metrics, covariates, variant_col, named, health)
-    asked = test.values() if isinstance(test, Mapping) else [test]
-    resampled = any(TESTS[one].resampled for one in asked if isinstance(one, str) and one in TESTS)
+    of_users = metrics, covariates, variant_col, named, health
+    needed = columns_of_users(*of_users)
+    tests = test.values() if isinstance(test, Mapping) else [test]
+    resampled = any(TESTS[one].resampled for one in tests if isinstance(one, str) and one in TESTS)
     # Rows of a frame are compared as fast as they are added up by cluster or with weights.
     in_rows = isinstance(data, DataFrame) and (cluster or weight_col)
     if not (cap is not None or resampled or in_rows):
@@ -532,32 +529,40 @@ def compare_variants(
     )
     by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
-        used = [name for pair in specs.values() for name in pair]
-        warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
+        used = [*by_cols, *as_columns(strata), *needed_columns(specs.values())]
+        warn_of_weights(data, "data", used)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     past = covariate_specs(covariates, specs, data)
     times = TimeColumns(time_col, as_columns(strata), covariate_time_col)
     more = control, expected, health, settings, better, "data", covariate_time_col is not None
     clusters = as_columns(cluster)
     if parts is not None:
+        asked = AskedOfUsers(
+            {name: [one, *past.get(name, ())] for name, one in specs.items()},
+            variant_col,
+            by_cols,
+            user_col,
+            clusters,
+            times,
+            health,
+            nan,
+            weight_col,
+            control,
+        )
         try:
             if clusters:
-                of_clusters = parts, specs, past, variant_col, by_cols, user_col, clusters
-                users, late = _clusters_of_parts(*of_clusters, times, health, nan, weight_col)
+                users, late = clusters_in_parts(parts, asked)
                 return compare_users(users, *more, late, progress)
-            labels, late = rows_and_differences(given, data, variant_col, by_cols, times, health)
-            of_parts = parts, specs, past, variant_col, by_cols, user_col, times.strata, labels, nan
-            sums = SummedArms.of(*of_parts, weight_col, control)
+            labels, late = _rows_and_differences(given, data, asked)
+            sums = SummedArms.of(parts, asked, labels)
             with suppress(FarNeeded):
                 return compare_users(sums, *more, late)
-            sums = SummedArms.of(*of_parts, weight_col, control, sums)
-            return compare_users(sums, *more, late)
+            return compare_users(SummedArms.of(parts, asked, labels, sums), *more, late)
         except RowsNeeded:
             few = parts.sample.to_pandas() if parts.some is None else parts.some
-            of_few = metrics, covariates, variant_col, named, health, few
-            data = needed_frame(given, "data", columns_of_users(*of_few))
+            data = needed_frame(given, "data", columns_of_users(*of_users, few))
     columns = read_metrics(data, specs, past, nan, cap=cap, weight_col=weight_col)
-    numbers = [weight_col, *(name for pair in specs.values() for name in pair)]
+    numbers = [weight_col, *needed_columns(specs.values())]
     rows = read_experiment_rows(
         data, variant_col, by_cols, user_col, times.strata, clusters, numbers
     )
@@ -568,49 +573,27 @@ def compare_variants(
     return compare_users(UsersInRows(columns, weights, rows), *more, late, progress)
 
 
-def _clusters_of_parts(
-    parts: UserParts,
-    specs: Specs,
-    covariates: CovariateColumns,
-    variant_col: str,
-    by_cols: list[str],
-    user_col: Columns | None,
-    clusters: list[str],
-    times: TimeColumns,
-    health: DataFrame | None,
-    nan: RaiseOrDrop,
-    weight: str | None,
-) -> tuple[UsersInRows, list[Difference]]:
-    """The sums of clusters in parts, and what times and strata say against their variants."""
-    head = parts.head
-    # The users of a health table are looked for one by one, and those who were left out are counted
-    # by rows.
-    if health is not None or LEFT_OUT in head:
-        raise RowsNeeded
-    labels = list(dict.fromkeys([variant_col, *by_cols, *times.strata]))
-    dates = [name for name in head.columns if looks_like_date(head[name])]
-    keys = list(dict.fromkeys([*labels, *clusters, *dates, *times.named]))
-    users = as_columns(user_col) or ["user_id"] * ("user_id" in head.columns)
-    ids = [name for name in users if name not in keys]
-    try:
-        columns = specs, covariates, keys, labels, ids, nan, weight
-        data, metrics, weights, size = clusters_in_parts(parts, *columns)
-        for name in ids:  # of another kind than ids have
-            known_ids(parts.sample.select([name]).to_pandas(), "data", name)
-        own = users if {*users} <= {*keys} else None
-        rows = read_experiment_rows(data, variant_col, by_cols, own, times.strata, clusters)
-        if rows.randomised is not rows.clusters or data[dates].isna().any(axis=None):
-            raise RowsNeeded
-        rows, late = differences_in_time(
-            data, replace(rows, size=size), [variant_col, *by_cols], times
-        )
-    except RecdfError:  # the rows tell more of what is wrong
-        raise RowsNeeded from None
-    return UsersInRows(metrics, weights, rows), late
+def _rows_and_differences(
+    given: Any, head: DataFrame, asked: AskedOfUsers
+) -> tuple[ExperimentRows | None, list[Difference]]:
+    """The rows of users in parts by their variants, strata and times, if there are any, and what
+    these say against their variants: they are few columns, and the tests need them together."""
+    times = asked.times
+    names = [*times.named, *key_of_health(asked.health)]
+    names += [name for name in head.columns if name == LEFT_OUT or looks_like_date(head[name])]
+    if not names:
+        return None, []
+    labels = [asked.variant_col, *asked.by_cols]
+    used = {*names, *labels}
+    data = needed_frame(given, "data", lambda head: [one for one in head.columns if one in used])
+    rows = read_experiment_rows(
+        data, asked.variant_col, asked.by_cols, None, times.strata, (), [*data.columns]
+    )
+    return differences_in_time(data, rows, labels, times)
 
 
 def compare_users(
-    users: ArmsInCells | UsersInRows,
+    users: UsersInRows | SummedArms | MomentArms,
     control: OneLabel,
     expected: PlannedShares | None,
     health: DataFrame | None,
@@ -629,6 +612,9 @@ def compare_users(
     arms = Arms.of(users.groups, users.variants, control, role)
     rows = users.rows
 
+    def compare(group: int, pair: TwoPlaces, settings: Settings, surplus: Surplus) -> list[Row]:
+        return compare_ready(users.ready(group, pair, settings), settings, rows, surplus)
+
     def count(within: bool) -> CountedUnits:
         if within and rows is not None:
             return count_rows(rows, True)
@@ -636,9 +622,9 @@ def compare_users(
 
     ratio = check_sample_ratio(expected, health, arms, count, rows)
     found, balance = balance_of(users, arms.pairs)
-    found += [*late, *users_in_both(users.left_out, health, users.n)]
+    found += [*late, *users_in_both(users.left_out, health, users.counts[:-1])]
 
-    given = arms, test or users.compare, ratio, better, settings, found, balance, intervals
+    given = arms, test or compare, ratio, better, settings, found, balance, intervals
     apart = False
     if len(arms.groups) > 1 and rows is not None and rows.movable is not None:
         *within, overall = users.counts.sum(axis=1).tolist()
