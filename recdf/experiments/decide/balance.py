@@ -469,10 +469,11 @@ def _p_of_times(
     chosen = np.arange(len(code))
     units = rows.randomised
     if units is not None:
-        of_unit = DataFrame({"group": rows.group, "unit": units, "code": code})
-        of_unit = of_unit.sort_values("code", kind="stable").drop_duplicates()
-        chosen = of_unit.drop_duplicates(["group", "unit"]).index.to_numpy()
-        if fixed and len(chosen) < len(of_unit):
+        order = np.argsort(code, kind="stable")
+        unit = (rows.group * (int(units.max(initial=0)) + 1) + units)[order]
+        _, first, own = np.unique(unit, return_index=True, return_inverse=True)
+        chosen = order[first]
+        if fixed and (code[order] != code[chosen][own]).any():
             return np.full(len(rows.groups), np.nan)
     n_strata = int(stratum.max(initial=0)) + 1
     n_groups = len(rows.groups)

@@ -24,6 +24,7 @@ from ...judge.choices import Columns, Missing, MultiVariant, Options, RaiseOrDro
 from ...judge.per_user_columns import (
     Codes,
     Mask,
+    count_distinct,
     distinct,
     evaluated,
     group_codes,
@@ -212,13 +213,14 @@ def arms_left_out(frames: Frames, variant_col: str) -> DataFrame:
     """Return, in a row for the code of each variant, how many of its users were in several
     variants (`lost`), and how many `stayed`."""
     _, assignment, users, variant = frames
-    of_user = DataFrame({"user": users.of_assignment, "variant": variant}).drop_duplicates()
-    own = of_user["variant"]
-    lost = users.several[of_user["user"]]
-    labels = assignment[[variant_col]].iloc[first_rows(variant, own.nunique())]
-    counts = {"lost": np.bincount(own[lost], minlength=len(labels))}
-    counts["stayed"] = np.bincount(own[~lost], minlength=len(labels))
-    return labels.reset_index(drop=True).assign(**counts)
+    n = int(variant.max(initial=-1)) + 1
+    user = users.of_assignment
+    twice = users.several[user]
+    lost, stayed = (
+        count_distinct(variant[some], n, user[some], users.n) for some in (twice, ~twice)
+    )
+    labels = assignment[[variant_col]].iloc[first_rows(variant, n)].reset_index(drop=True)
+    return labels.assign(lost=lost, stayed=stayed)
 
 
 def join_frames(
@@ -503,10 +505,11 @@ def _warn_of_unequal_missing(frames: Frames) -> None:
     """Warn where a variant has another share of users without metrics than the rest: the users who
     stay are then no longer alike."""
     _, _, users, variant = frames
-    assigned, first = np.unique(users.of_assignment, return_index=True)
-    own = variant[first]
+    first = first_rows(users.of_assignment, users.n)
+    there = np.bincount(users.of_metric, minlength=users.n) > 0
+    own = variant[first[first >= 0]]
     n = np.bincount(own)
-    lost = np.bincount(own, ~np.isin(assigned, users.of_metric))
+    lost = np.bincount(own, ~there[first >= 0])
     # One variant against all others: a test of several shares would need SciPy.
     p = [
         equal_shares_test((one, lost.sum() - one), (of, n.sum() - of))[1]

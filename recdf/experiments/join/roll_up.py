@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 from pandas.api.types import (
     is_bool_dtype,
     is_float_dtype,
@@ -227,7 +227,8 @@ def roll_up(
             else metric_values(per_user, "per_user", name)
         )
         if whole or rule in ("min", "max"):
-            data[name] = Series(values).groupby(codes).agg(rule).to_numpy()
+            data[name] = np.zeros(n, values.dtype) if rule == "sum" else values[first]
+            {"sum": np.add, "min": np.fmin, "max": np.fmax}[rule].at(data[name], codes, values)
             continue
         defined = ~np.isnan(values)
         weight, counts = counted(f"{name}__n", defined)

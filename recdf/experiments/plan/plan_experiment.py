@@ -24,6 +24,7 @@ from ...inputs.constraints import (
 )
 from ...inputs.door import checks_names
 from ...inputs.frames import as_datetimes
+from ...inputs.sorting import distinct
 from ...judge.cautions import TINY
 from ...judge.choices import (
     Alternative,
@@ -126,15 +127,17 @@ def arrivals_by_day(log: DataFrame, *, time_col: str, user_col: Columns = "user_
     if null := int(log[time_col].isna().sum()):
         raise DataError(f"{where} is null in {null:,} of {len(log):,} rows; expected times")
     times = as_datetimes(log[time_col], where)
-    (user,), _ = key_codes([("log", log)], keys)
-    day = times.dt.tz_localize(None).dt.normalize().to_numpy()
-    there = DataFrame({"user": user, "day": day}).drop_duplicates()
+    (user,), n_users = key_codes([("log", log)], keys)
+    day = times.dt.tz_localize(None).dt.normalize()
     every = pd.date_range(day.min(), day.max(), freq="D")
-    new_users, users = (
-        days.value_counts().reindex(every, fill_value=0).to_numpy()
-        for days in (there.groupby("user")["day"].min(), there["day"])
+    at = every.get_indexer(pd.DatetimeIndex(day))
+    first = np.full(n_users, len(every))
+    np.minimum.at(first, user, at)
+    user_days = distinct(user * len(every) + at)
+    new, there = (
+        np.bincount(days, minlength=len(every)) for days in (first, user_days % len(every))
     )
-    return DataFrame({"day": every, "new_users": new_users, "users": users})
+    return DataFrame({"day": every, "new_users": new, "users": there})
 
 
 def _days_until(n: float, coming: Floats) -> float:
