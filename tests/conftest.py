@@ -210,7 +210,7 @@ def pytest_collect_file():
 def without_pictures(monkeypatch):
     """Pages that draw no picture, for tests that read their words: pictures take half the time of a
     page. `test_picture_matrix` and `test_report` of tests/display draw those of odd data, too."""
-    from recdf.display.plot.style import Drawing
+    from recdf.display.plot.picture import Drawing
     from recdf.display.report import about_models
 
     monkeypatch.setattr(about_models, "drawing", lambda *_, **__: Drawing({}, svg="<svg/>"))

@@ -13,7 +13,7 @@ from pandas import DataFrame
 from ..diagnostics import gate
 from ..diagnostics.gate_records import Side, junit_text, pair_of, read_side
 from ..display.given_tables import count_range
-from ..display.row_words import trend_words
+from ..display.page_blocks import trend_words
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import digest_of_result, file_of_rows

@@ -40,41 +40,39 @@ from ..tables.cells import (
     visible,
 )
 from ..tables.findings import finding_of
-from .report.page_blocks import (
+from .page_blocks import (
     BESIDE,
+    EVERYONE,
+    LIFT,
     OVERTURN,
     Badge,
     BadgeKind,
     Shown,
     ShownRow,
     TableRow,
-    badge,
-    flag_words,
-    interval_bar,
-    listed,
-    look_of,
-    name_of,
-    reaches,
-    text,
-    value,
-)
-from .row_words import (
-    EVERYONE,
-    LIFT,
     amount_of_estimate,
     arm_of,
+    badge,
     drawn_budget,
     drawn_change,
     drawn_plan,
     drawn_role,
     ends_of,
     flag_meanings,
+    flag_words,
+    interval_bar,
     is_useless,
+    listed,
+    look_of,
     look_of_estimate,
+    name_of,
     of_comparison,
     policy_of,
+    reaches,
+    text,
     trend_words,
     trust_of,
+    value,
 )
 
 RowCells = Sequence[ShownRow]
@@ -186,8 +184,8 @@ def n_differs(frame: DataFrame) -> pd.Series:
 def _board_cells(given: DataFrame) -> RowCells:
     """Return one row per model and segment, one column per metric."""
     frame = given.assign(apart=n_differs(given))
-    better = zip(frame["metric"], frame["better"], strict=True)
-    heads = {metric: f"{metric}{HEAD_ARROWS[one]}" for metric, one in better}
+    known = frame[["metric", "better"]].itertuples(index=False)
+    heads = {metric: f"{metric}{HEAD_ARROWS[better]}" for metric, better in known}
     in_parts = frame["segment"].ne(EVERYONE).any()
     letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
     # Levels have no interval and no letter.
@@ -200,17 +198,12 @@ def _board_cells(given: DataFrame) -> RowCells:
         segment, group, model = key
         part = text("all lists" if segment == EVERYONE else f"{segment} = {group}")
         mark = letters.get(model, "") * (model in marked)
-        found.append(
-            {
-                **({"segment": part} if in_parts else {}),
-                "model": Shown(Cell(model, mark=mark), model.casefold()),
-                **dict.fromkeys(heads.values(), Shown(Cell(NULL))),  # it may lack a metric
-                **{
-                    heads[row["metric"]]: _level_cell(row, beside[row["metric"]])
-                    for row in rows.to_dict("records")
-                },
-            }
-        )
+        cells = {"segment": part} if in_parts else {}
+        cells["model"] = Shown(Cell(model, mark=mark), model.casefold())
+        cells |= dict.fromkeys(heads.values(), Shown(Cell(NULL)))  # it may lack a metric
+        for row in rows.to_dict("records"):
+            cells[heads[row["metric"]]] = _level_cell(row, beside[row["metric"]])
+        found.append(cells)
     return found
 
 
@@ -264,9 +257,9 @@ def _comparison_cells(given: DataFrame) -> RowCells:
             )
         elif new == "treatment":
             counts += f" vs. {row['n_control']:,.0f}"
-        compared = {new: row[new]} if one_base else {"comparison": pair}
+        head, compared = (new, row[new]) if one_base else ("comparison", pair)
         cells = {
-            **{head: _short(one, 2 * CELL_NAME_LENGTH) for head, one in compared.items()},
+            head: _short(compared, 2 * CELL_NAME_LENGTH),
             "difference": interval_bar(
                 around, far, look, f"{pair} on {row['metric']}, {row['verdict']}"
             ),

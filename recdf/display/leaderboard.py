@@ -54,7 +54,7 @@ from .leaderboard_values import (
     segment_groups,
     values_frame,
 )
-from .row_words import EVERYONE
+from .page_blocks import EVERYONE
 
 
 @dataclass(frozen=True)
@@ -225,8 +225,7 @@ def leaderboard(
     1         knn  recall@10     +  0.231       0.016      1
     2  popularity    ndcg@10        0.139       0.012      2
     """
-    of_rows = {"fold": fold, "seed_col": seed_col, "cheap": cheap}
-    if in_buckets(result, of_rows):
+    if in_buckets(result, {"fold": fold, "seed_col": seed_col, "cheap": cheap}):
         rows: RowsInMemory | RowsInBuckets = RowsInBuckets(result, segments, unit_col, bounds)
     else:
         found = with_units(read_result(result, fold, seed_col, bounds), unit_col)
@@ -250,22 +249,6 @@ def board_of(
 ) -> Leaderboard:
     """Return the leaderboard of some values, with the marks of comparisons and the notes that
     follow from both."""
-    frame["marks"] = marks(frame, baseline, tests)
-    said = (*notes(result, frame, baseline, tests), *cautions(result, tests))
-    if SEEDS in result.spec:
-        spread = result.spec[SEEDS]["sd"]
-        rows = zip(frame["model"], frame["metric"], frame["group"], strict=True)
-        frame[SEED_SD] = [
-            np.nan if group else spread.get(metric, {}).get(model, np.nan)
-            for model, metric, group in rows
-        ]
-        said += (*seed_sentences(result, tests),)
-    return Leaderboard(frame, said, tests)
-
-
-def marks(frame: DataFrame, baseline: str | None, tests: DataFrame) -> list[str]:
-    """Return the mark of every row: letters of the models that it is better than, or + and −
-    against the baseline."""
     found: dict[tuple[Any, ...], str] = {}
     letters = dict(zip(frame["model"].unique(), LETTERS, strict=False))
     for row in tests.to_dict("records"):
@@ -275,46 +258,30 @@ def marks(frame: DataFrame, baseline: str | None, tests: DataFrame) -> list[str]
         if sign == "open":
             continue
         mark = "+" if sign == "better" else "−"
-        if baseline is None:
+        if baseline is None:  # letters of the models that it is better than
             model, other = (model, other) if sign == "better" else (other, model)
             mark = letters.get(other, "")
         place = row.get("segment", EVERYONE), row.get("group", ""), model, str(row["metric"])
         found[place] = "".join(sorted(found.get(place, "") + mark))
-    return [found.get(tuple(row), "") for row in frame[LEADERBOARD_KEYS].itertuples(index=False)]
-
-
-def cautions(result: Evaluation, tests: DataFrame) -> Iterator[str]:
-    """Yield sentences that say what the intervals rest on, and where the tests are not to be
-    trusted."""
-    if "repeated_units" in result.spec:
-        yield f"± takes all lists for independent: {CAUTIONS['repeated_units'].sentence}."
-    elif "unit_col" in result.spec:
-        yield (
-            f"Intervals and tests do not take the lists of one "
-            f"{' and '.join(result.spec['unit_col'])} for independent."
-        )
-    if (result.summary["ci_low"].isna() & (result.summary["std"] == 0)).any():
-        yield NO_INTERVAL
-    if not len(tests):
-        return
-    for row in tests.to_dict("records"):
-        lacks = "missing_lists" in codes_of(row["remarks"])
-        if lacks and row.get("segment", EVERYONE) == EVERYONE and (said := sentence_of_both(row)):
-            yield said
-    withheld = tests["withheld"][tests["withheld"] != ""].value_counts()
-    if len(withheld):
-        said = "Where a verdict is withheld there is no mark"
-        said += f", in {withheld.sum()} of {len(tests)} comparisons" * (len(tests) > 1)
-        why = (f"{n} {CAUTIONS[str(code)].topic}" for code, n in withheld.items())
-        yield f"{said} ({', '.join(why)})."
-    yield from warning_sentences(tests)
+    places = frame[LEADERBOARD_KEYS].itertuples(index=False, name=None)
+    frame["marks"] = [found.get(place, "") for place in places]
+    said = [*notes(result, frame, baseline, tests)]
+    if SEEDS in result.spec:
+        spread = result.spec[SEEDS]["sd"]
+        rows = zip(frame["model"], frame["metric"], frame["group"], strict=True)
+        frame[SEED_SD] = [
+            np.nan if group else spread.get(metric, {}).get(model, np.nan)
+            for model, metric, group in rows
+        ]
+        said += seed_sentences(result, tests)
+    return Leaderboard(frame, tuple(said), tests)
 
 
 def notes(
     result: Evaluation, frame: DataFrame, baseline: str | None, tests: DataFrame
-) -> list[str]:
-    """Return sentences that say what the table shows, each only where the table has what it speaks
-    of."""
+) -> Iterator[str]:
+    """Yield sentences that say what the table shows, each only where the table has what it speaks
+    of; what the intervals rest on, and where the tests are not to be trusted."""
     directed = frame["better"] != ""
     placed = frame["place"].notna()
     apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique()
@@ -329,7 +296,7 @@ def notes(
     half = f"{100 * result.spec.get('confidence', 0.95):g} % interval of the "
     half += f"{'weighted ' * ('weight' in result.spec)}mean."
     half = f"± {'reaches the farther end' if LABELS in result.spec else 'is half'} of the {half}"
-    said = {
+    told = {
         **dict.fromkeys(result.spec.get(LABELS, ()), True),
         f"A user counts once, with the mean over {over}.": over,
         half: frame["half_width"].notna().any(),
@@ -340,4 +307,26 @@ def notes(
         "that none is marked as best.": len(apart) and frame["model"].nunique() > 1,
         f"{mark} ({how}).": how,
     }
-    return [text for text, there in said.items() if there]
+    yield from (text for text, there in told.items() if there)
+    if "repeated_units" in result.spec:
+        yield f"± takes all lists for independent: {CAUTIONS['repeated_units'].sentence}."
+    elif "unit_col" in result.spec:
+        yield (
+            f"Intervals and tests do not take the lists of one "
+            f"{' and '.join(result.spec['unit_col'])} for independent."
+        )
+    if (result.summary["ci_low"].isna() & (result.summary["std"] == 0)).any():
+        yield NO_INTERVAL
+    if not len(tests):
+        return
+    for row in tests.to_dict("records"):
+        lacks = "missing_lists" in codes_of(row["remarks"])
+        if lacks and row.get("segment", EVERYONE) == EVERYONE and (both := sentence_of_both(row)):
+            yield both
+    withheld = tests["withheld"][tests["withheld"] != ""].value_counts()
+    if len(withheld):
+        said = "Where a verdict is withheld there is no mark"
+        said += f", in {withheld.sum()} of {len(tests)} comparisons" * (len(tests) > 1)
+        why = (f"{n} {CAUTIONS[str(code)].topic}" for code, n in withheld.items())
+        yield f"{said} ({', '.join(why)})."
+    yield from warning_sentences(tests)

@@ -59,7 +59,7 @@ from .given_tables import (
     spec_with_bounds,
 )
 from .kinds import n_differs
-from .row_words import EVERYONE
+from .page_blocks import EVERYONE
 
 # -- groups of lists, such as segments of users: read once per list
 
@@ -167,11 +167,11 @@ def in_groups(table: DataFrame) -> DataFrame:
 
 
 def numbered_rows(
-    rows: DataFrame,
     by_values: DataFrame,
     segments: DataFrame | None,
     keys: list[str],
     first: Mapping[Any, int],
+    rows: DataFrame,
 ) -> DataFrame:
     """Number the model of every row, and repeat the rows for each of their groups; `first` holds
     the number of the first group of each column of segments."""
@@ -190,20 +190,20 @@ def numbered_rows(
 
 
 def means_of_bucket(
-    rows: DataFrame,
-    *,
     columns: list[str],
     keys: list[str],
     units: list[str],
     weight_col: str | None,
     n_models: int,
     n_groups: int,
+    rows: DataFrame,
 ) -> tuple[list[GroupMoments], Mask]:
     """Return what a bucket gives of its lists: moments by cell (group · models + model), and behind
     them those of units of each column if lists are not independent; and which columns have values
     of different lists, whether a unit stands in several rows of a model, and whether another column
     repeats."""
-    group, model = (rows[name].to_numpy() for name in (GROUP, MODEL))
+    group = rows[GROUP].to_numpy()
+    model = rows[MODEL].to_numpy()
     cell = group * n_models + model
     n_cells = n_models * n_groups
     values = [rows[name].to_numpy(float, na_value=np.nan) for name in columns]
@@ -243,9 +243,7 @@ class RowsInBuckets:
         for name, values in names.items():
             first[name] = len(self.groups)
             self.groups += [(str(name), one) for one in values]
-        label = functools.partial(
-            numbered_rows, by_values=given.by_values, segments=known, keys=keys, first=first
-        )
+        label = functools.partial(numbered_rows, given.by_values, known, keys, first)
         reads = [*spec["by"], *keys, *key, *self.units]
         self.rows = ChangedRows(given, label, reads, dict.fromkeys((MODEL, GROUP), "int64"))
         self.per_list = [name for name in spec["metrics"] if name in given.empty_rows]
@@ -266,14 +264,9 @@ class RowsInBuckets:
     @functools.cached_property
     def _of_all(self) -> tuple[list[GroupMoments], Mask]:
         """The sums of all buckets, and what holds in any of them."""
+        n_cells = len(self.models), len(self.groups)
         work = functools.partial(
-            means_of_bucket,
-            columns=self.per_list,
-            keys=self.key,
-            units=self.units,
-            weight_col=self.weight,
-            n_models=len(self.models),
-            n_groups=len(self.groups),
+            means_of_bucket, self.per_list, self.key, self.units, self.weight, *n_cells
         )
         used = [*self.per_list, *as_columns(self.weight)]
         parts, found = zip(*self.rows.each_bucket(work, used, self.units), strict=True)
@@ -416,7 +409,7 @@ def read_result(given: Any, fold: Columns | None, seed_col: str | None, bounds: 
 
 
 def _averaged_lists(
-    per_user: DataFrame, keys: list[str], metrics: list[str], weight: str | None
+    per_user: DataFrame, keys: list[str], metrics: list[str], weight: str | None = None
 ) -> DataFrame:
     """Return one row for each key: counts are added, and undefined values left out of a mean."""
     how = {weight: "first"} if weight else {}
@@ -431,9 +424,8 @@ def _spread(
 ) -> dict[str, Any]:
     """Return the number of seeds of each model, and the deviation of a metric over them."""
     keys = [*models, seed_col]
-    of_seeds = _averaged_lists(result.per_user, [*keys, *result.spec["user_col"]], metrics, None)
-    each = of_seeds.groupby(keys, sort=False, dropna=False, observed=True)[metrics]
-    of_seed = each.mean().reset_index()
+    of_seed = _averaged_lists(result.per_user, [*keys, *result.spec["user_col"]], metrics)
+    of_seed = _averaged_lists(of_seed, keys, metrics)
     grouped = of_seed.groupby(pd.Series(labels(of_seed, models)), sort=False)
     sd = {name: grouped[name].std().dropna().to_dict() for name in metrics}
     return {"column": seed_col, "n": grouped.size().to_dict(), "sd": sd}

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import stats
 
 import recdf as rd
-from recdf.display.plot.style import Drawing
+from recdf.display.plot.picture import Drawing
 
 from .planted import card_of, numbers
 

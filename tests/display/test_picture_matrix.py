@@ -21,7 +21,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
 import recdf as rd
-from recdf.display.plot import style
+from recdf.display.plot import picture as style
 from recdf.display.report.svg import SIZE, drawing
 
 NAMES = {

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.display.plot import style
+from recdf.display.plot import picture as style
 from recdf.display.plot.picture import Frame
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from recdf.diagnostics.history import CHANGE_COLUMNS
 from recdf.display.kinds import TABLE_KINDS
-from recdf.display.row_words import look_of_estimate
+from recdf.display.page_blocks import look_of_estimate
 from recdf.judge.cautions.table import CAUTIONS
 from recdf.judge.verdict import EFFECTS, is_withheld, says_worse, sentence, sign_of, turned
 

@@ -3,10 +3,9 @@
 `rd.plot.<name>.data(...)` returns the frame that a picture draws, for seaborn, altair or plotnine.
 """
 
-from .diagnosed import exposure, history, longtail, position, proxy_metrics
-from .effects import forest, over_time
-from .models import curve, tradeoff, users, winners
-from .shades import heat, lists, pairs
+from .diagnosed import exposure, history, lists, longtail, position, proxy_metrics
+from .effects import forest, over_time, pairs
+from .models import curve, heat, tradeoff, users, winners
 
 __all__ = [
     "curve",

@@ -1,10 +1,10 @@
 """Pictures of tables that diagnose: concentration of exposure, the long tail, hit rate by
-position, the values of a job by date, and past experiments, whose offline and online differences
-are known."""
+position, the lists of one user side by side, the values of a job by date, and past experiments,
+whose offline and online differences are known."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,16 +16,19 @@ from ...diagnostics.history import History
 from ...errors import DataError, OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
-from ...tables.cells import amount, columns_before, estimated
-from ..given_tables import chosen, count_text, labels, need, need_history, picked
-from .picture import Frame, Picture, Steps
-from .style import (
+from ...tables.cells import amount, columns_before, estimated, short_names
+from ..given_tables import JOINED_BY, chosen, count_text, labels, need, need_history, picked
+from .picture import (
     COLOURS,
     MUTED,
     Axes,
+    Frame,
     ModelLook,
+    Picture,
+    Steps,
     best_first,
     by_model,
+    letters,
     of_few_or_best,
     spoken,
 )
@@ -33,6 +36,8 @@ from .style import (
 ITEM_POINTS = 200
 # Upper edges of the bands of popularity, as shares of the items of the log.
 BANDS = (0.01, 0.05, 0.2, 0.5, 1.0)
+HIT = "#cfe6d6"  # light in a dark style too, so that dark texts stand on it
+ROW_HEIGHT = 0.3  # inches of an item of a list
 LOG = "past interactions"
 
 
@@ -239,6 +244,99 @@ def position(position_table: DataFrame, *, ax: Axes | None = None) -> Steps:
         f"bands: 95 % Wilson intervals; {count_text(data['n'], 'list')} per rank",
         shares="y",
     )
+
+
+@Picture
+def lists(
+    hit_table: DataFrame,
+    user: Any,
+    *,
+    models: Sequence[Any] | None = None,
+    ax: Axes | None = None,
+) -> Steps:
+    """Draw what each model showed one user, side by side, with the hits marked.
+
+    Parameters
+    ----------
+    hit_table : DataFrame
+        What `rd.diagnostics.hit_table` returned. Relevant items without a rank stand below the
+        list, as missed. The first column that it carries (`carry=`), such as a title, names the
+        items.
+    user : label or tuple
+        The value of the list key, one for each of its columns.
+    models : list of labels, optional
+        The models to draw, from left to right. Default: all of the table.
+    {ax_returns_raises}
+    ColumnError, OptionError
+        If a column is missing, or a user or model unknown.
+
+    Data
+    ----
+    One row per item, list after list, best rank first: `model`, `rank`, `item`, `hit`. A relevant
+    item that was not shown has a null rank.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> hits = rd.diagnostics.hit_table(shop.true, shop.pred, k=5, by="model")
+    >>> rd.plot.lists.data(hits, "u0001", models=["knn", "popularity"]).head(3)
+      model  rank   item    hit
+    0   knn     1  i0085   True
+    1   knn     2  i0021  False
+    2   knn     3  i0185  False
+    >>> ax = rd.plot.lists(hits, "u0001", models=["knn", "popularity"])
+    """
+    need(hit_table, "hit_table", ["rank", "hit"], "what rd.diagnostics.hit_table returned")
+    before = columns_before(hit_table, "rank")
+    key = user if isinstance(user, tuple) else (user,)
+    item = before[-1]
+    keys = before[-1 - len(key) : -1]
+    by = before[: -1 - len(key)]
+    rows = hit_table[(hit_table[keys] == list(key)).all(axis=1)]
+    if not len(rows):
+        raise OptionError(f"user={user!r} has no list in hit_table[{JOINED_BY.join(keys)!r}]")
+    known = [*before, "rank", "hit", "gain", "value"]
+    shown = rows[[*hit_table.columns.difference(known, sort=False), item][0]]
+    data = DataFrame(
+        {
+            "model": labels(rows, by),
+            "rank": rows["rank"].astype("Int64").array,
+            "item": shown.where(shown.notna(), rows[item]).map(str).array,
+            "hit": rows["hit"].astype(bool).array,
+        }
+    )
+    found = data["model"].unique().tolist()
+    if models is not None:
+        found = list(dict.fromkeys(chosen("models", name, found) for name in models))
+    parts = [data[data["model"] == name].sort_values("rank", kind="stable") for name in found]
+    data = pd.concat(parts, ignore_index=True)
+    yield data
+
+    # Missed items stand below the longest list.
+    missing = data["rank"].isna()
+    depth = int(data["rank"].fillna(0).max())
+    below = depth + missing.groupby(data["model"]).cumsum()
+    cells = data.assign(x=data["model"].map(found.index), y=data["rank"].fillna(below).astype(int))
+    frame = Frame(ax, 1.0 + 2.2 * len(found), 1.6 + ROW_HEIGHT * cells["y"].max())
+    hits = data[~missing].groupby("model", sort=False)["hit"].sum()
+    caption = "✓ hits: " + ", ".join(f"{model} {n}" for model, n in hits.items())
+    fits = cells["y"] <= frame.rows_that_fit
+    if not fits.all():
+        caption += f"; no room here for {amount((~fits).sum(), 'item')}"
+    cells = cells[fits].copy()
+    width = letters(frame.width / len(found), 0.9) - 4
+    names = cells.groupby("model")["item"].transform(lambda own: short_names(own, width))
+    where = cells["y"].map("rank {}".format).mask(missing, "missed")
+    said = cells["model"] + ", " + where + ": " + cells["item"]
+    cells["text"] = names.mask(cells["hit"], "✓ " + names)
+    cells["said"] = said.mask(cells["hit"], said + ", a hit")
+    cells["colour"] = np.where(cells["hit"], HIT, "none")
+    frame.tiles(cells, left=True)
+    frame.tick_names(frame.ax.xaxis, found)
+    at = range(1, min(depth + 1, cells["y"].max()) + 1)  # the first missed item tells of all
+    frame.ax.set_yticks(at, [f"{place}" if place <= depth else "missed" for place in at])
+    yield frame.finish(f"Lists of {JOINED_BY.join(map(str, key))}", "", "rank", caption)
 
 
 @Picture

@@ -1,5 +1,5 @@
-"""Pictures of effects: comparisons and other estimates with their intervals, and an effect over
-time."""
+"""Pictures of effects: comparisons and other estimates with their intervals, an effect over time,
+and the differences of all pairs of models as shades."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from pandas import DataFrame
 
 from ...diagnostics.gate_records import Gate
-from ...errors import ColumnError
+from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.choices import Columns, as_columns
 from ...judge.comparisons import (
@@ -19,27 +19,49 @@ from ...judge.comparisons import (
     sides_of,
     unit_of_rows,
 )
-from ...judge.verdict import sign_of
-from ...tables.cells import amount, as_written, columns_before, estimated, shorten, visible
+from ...judge.verdict import VERDICT_COLUMNS, is_withheld, sign_of, turned
+from ...tables.cells import (
+    amount,
+    as_written,
+    columns_before,
+    estimated,
+    form_of,
+    number,
+    shorten,
+    visible,
+)
 from ..given_tables import (
     JOINED_BY,
     chosen,
     count_text,
+    direction_word,
     labels,
     need,
     need_gate,
     picked,
 )
 from ..kinds import DRAWN, record_of
-from ..row_words import trend_words
-from .picture import Frame, Picture, Steps, new_frames
-from .style import COLOURS, MARK_OF_SIGN, Axes, plain_text, points, spoken
+from ..page_blocks import trend_words
+from .picture import (
+    COLOURS,
+    MARK_OF_SIGN,
+    Axes,
+    Frame,
+    Picture,
+    Steps,
+    new_frames,
+    plain_text,
+    points,
+    spoken,
+)
 
 PERIOD_COLUMNS = ("metric", "diff", "ci_low", "ci_high")
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH = 34
 VERDICT_LENGTH = 72
+SHADES = ("#eb9d6a", "#f6f6f6", "#79b3d8")  # worse, equal, better: light enough for dark texts
+COMPARED_PAIRS = ["metric", "baseline", "model", "diff", "n_users", *VERDICT_COLUMNS]
 WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
@@ -101,8 +123,7 @@ def forest(comparison: DataFrame | Gate, *, by: Columns | None = None, ax: Any =
         return
     comparison = segments_first(need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE))
     new, old = sides_of(comparison)
-    own = columns_before(comparison, "metric")
-    segments = own if by is None else as_columns(by)
+    segments = columns_before(comparison, "metric") if by is None else as_columns(by)
     need(comparison, "comparison", [old, new, *segments], SOURCE)
     pairs = list(map("{} vs. {}".format, comparison[new], comparison[old]))
     names = pairs
@@ -123,6 +144,11 @@ def forest(comparison: DataFrame | Gate, *, by: Columns | None = None, ax: Any =
         )
     yield data
 
+    cells = data[["diff", "ci_low", "ci_high", "verdict"]].itertuples(index=False)
+    data["words"] = [
+        f"{estimated(one, low, high, '+')}  {shorten(visible(words), VERDICT_LENGTH)}".rstrip()
+        for one, low, high, words in cells
+    ]
     caption = f"{level_of(comparison)}intervals; "
     caption += f"{count_text(data['n'], unit_of_rows(comparison))}; {marks}"
     across = "difference in units of the metric, zero in the middle"
@@ -131,16 +157,8 @@ def forest(comparison: DataFrame | Gate, *, by: Columns | None = None, ax: Any =
 
 def _rows_of_panels(data: DataFrame, name: str, across: str, caption: str, ax: Any) -> Any:
     """Draw rows of effects below each other, one panel for each metric, zero in the middle."""
-    said: Any = data.get("words")
-    if said is None:
-        cells = data[["diff", "ci_low", "ci_high", "verdict"]].itertuples(index=False)
-        said = [
-            f"{estimated(one, low, high, '+')}  {shorten(visible(words), VERDICT_LENGTH)}".rstrip()
-            for one, low, high, words in cells
-        ]
-    data = data.assign(said=said)
     parts = list(data.groupby("metric", sort=False))
-    longest = max(30, *map(len, data["said"])) + max(10, *map(len, data["label"]))
+    longest = max(30, *map(len, data["words"])) + max(10, *map(len, data["label"]))
     sizes = [len(rows) for _, rows in parts]
     frames, axes = new_frames(ax, len(parts), sizes, 3.6 + 0.075 * longest)
     left = 0
@@ -178,7 +196,7 @@ def _effects(frame: Frame, rows: DataFrame) -> None:
     for place, side in np.argwhere(np.isinf(ends[:, 1:3])):
         at, arrow = ((-reach, "<"), (reach, ">"))[side]
         ax.plot(at, place, color=colours[place], marker=arrow, clip_on=False)
-    frame.marks(rows["diff"], places, rows["sign"], rows["label"] + ": " + rows["said"], 8, "")
+    frame.marks(rows["diff"], places, rows["sign"], rows["label"] + ": " + rows["words"], 8)
     if "shrunken" in rows:
         ax.plot(ends[:, 4], places, color=ink, marker="x", markersize=7, linestyle="none")
     ax.vlines(ends[:, 3], places - 0.32, places + 0.32, color=ink)
@@ -192,7 +210,7 @@ def _effects(frame: Frame, rows: DataFrame) -> None:
     ax.locator_params(axis="x", nbins=4)  # between names and numbers, little is left
     right = ax.secondary_yaxis("right")
     right.set_yticks(places)
-    plain_text(*right.set_yticklabels(rows["said"], fontsize=points(0.9)))
+    plain_text(*right.set_yticklabels(rows["words"], fontsize=points(0.9)))
     right.spines["right"].set_visible(False)
     right.yaxis.set_tick_params(length=0, labelcolor=ink)
 
@@ -311,10 +329,111 @@ def over_time(
         promise = f"bars: {adjustment(effect).intervals}"
     found = zip(spoken(time, data, "diff"), data["verdict"], strict=True)
     said = [", ".join(filter(None, [one, visible(verdict)])) for one, verdict in found]
-    frame.marks(time, data["diff"], data["sign"], said, 6, what)
+    frame.marks(time, data["diff"], data["sign"], said, 6)
     if time.dtype.kind == "M":
         frame.date_ticks()
-    marks = "filled: better (blue) or worse (orange)" * bool((data["sign"] != "open").any())
+    marks = "filled: better (blue) or worse (orange)" * any(data["sign"] != "open")
     below = filter(None, [promise, marks, count_text(data["n"], unit_of_rows(effect)), trend])
     title = f"Effect{of} on {what}" + f", {kind.replace('_', ' ')}" * bool(kind)
     yield frame.finish(title, time_col, f"difference of {what}", "; ".join(below))
+
+
+@Picture
+def pairs(
+    comparison: DataFrame,
+    *,
+    metric: str | None = None,
+    ax: Axes | None = None,
+) -> Steps:
+    """Draw all pairs of models as a table of shades: by how much the model of a row beats
+    another.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        What `rd.compare_models` returned without a baseline, so that every pair is in it.
+    metric : str, optional
+        The metric to draw. Needed where the comparison has several.
+    {ax_returns_raises}
+    ColumnError, OptionError
+        If a column is missing, a metric unknown, or a pair has several rows.
+
+    Notes
+    -----
+    Models stand from the best to the worst, by the number of pairs they win. A star is a difference
+    that holds after the correction of the comparison; its shade says in whose favour. A pair whose
+    verdict is withheld has no shade. Axes without room for all models show the first ones, and the
+    caption says so.
+
+    Data
+    ----
+    Two rows per pair, one for each side: `model`, `other`, `value`, `sign`, `n`; `sign` is
+    "better", "worse" or "open" for the model.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+    >>> compared = result.compare_models()
+    >>> rd.plot.pairs.data(compared).head(3).round(3)
+            model       other  value   sign     n
+    0  popularity         knn -0.046  worse  1537
+    1      random         knn -0.174  worse  1537
+    2      random  popularity -0.128  worse  1537
+    >>> ax = rd.plot.pairs(compared)
+    """
+    need(comparison, "comparison", COMPARED_PAIRS, "what compare_models returned")
+    what = chosen("metric", metric, comparison["metric"], "metric of the comparison")
+    rows = comparison[comparison["metric"].map(str) == what]
+    if rows.duplicated(["baseline", "model"]).any():
+        raise OptionError(
+            "comparison has several rows for one pair of models, such as segments; pass the rows "
+            "of one"
+        )
+    records = rows.to_dict("records")
+    records += [*map(turned, records)]
+    data = DataFrame(
+        {
+            "model": str(row["model"]),
+            "other": str(row["baseline"]),
+            "value": row["diff"],
+            "sign": sign_of(row),
+            "n": int(row["n_users"]),
+        }
+        for row in records
+    )
+    yield data
+
+    # Smaller values are better if a verdict says so, or else the name of the metric.
+    told = data[data["sign"] != "open"]
+    falls = (told["value"] < 0) == (told["sign"] == "better")
+    smaller = falls.iloc[0] if len(told) else direction_word(None, what) == "smaller"
+    good = -data["value"] if smaller else data["value"]
+    won = good.gt(0).groupby(data["model"], sort=False).sum()
+    order = won.sort_values(ascending=False, kind="stable").index.tolist()
+    frame = Frame(ax, 3.4 + 0.5 * len(order), 2.0 + 0.36 * len(order))
+    shown = order[: frame.rows_that_fit]
+    cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
+    cells = cells.assign(x=cells["other"].map(shown.index), y=cells["model"].map(shown.index))
+    good = good.mask(np.array([*map(is_withheld, records)]))[cells.index].fillna(0)
+    from matplotlib.colors import LinearSegmentedColormap
+
+    shades = LinearSegmentedColormap.from_list("pairs", SHADES)
+    cells["colour"] = [*map(tuple, shades(0.5 + 0.5 * good / (good.abs().max() or 1.0)))]
+    form = form_of(*data["value"], sign="+")
+    texts = cells["value"].map(lambda one: number(one, form))
+    stars = cells["sign"].map({"open": ""}).fillna("*")
+    fits = frame.cells_fit(len(shown), len(shown), texts.str.len().max() + 1)
+    cells["text"] = texts + stars if fits else stars
+    verdicts = cells.index.map([row["verdict"] for row in records].__getitem__)
+    cells["said"] = cells["model"] + " against " + cells["other"] + ": " + texts + ", " + verdicts
+    frame.tiles(cells)
+    frame.tick_names(frame.ax.yaxis, [f"{i}  {name}" for i, name in enumerate(shown, 1)])
+    frame.tick_names(frame.ax.xaxis, [f"{i + 1}" for i in range(len(shown))])
+    left = f"; the first {len(shown)} of {amount(len(order), 'model')}"
+    caption = (
+        f"{count_text(data['n'], 'user')}; * holds, p-values {adjustment(comparison).words}; blue: "
+        f"the row is better, orange: worse, white: withheld{left * (len(shown) < len(order))}"
+    )
+    yield frame.finish(f"{what}: row − column", "the same models", "", caption)

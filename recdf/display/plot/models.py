@@ -1,12 +1,14 @@
-"""Pictures of a result: metrics over k or over time, trade-offs of two metrics, and the users who
-gain, lose or get nothing."""
+"""Pictures of a result: metrics over k or over time, trade-offs of two metrics, the users who gain,
+lose or get nothing, and values as shades, such as segments by models."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
@@ -16,26 +18,36 @@ from ...judge.choices import Columns, as_columns
 from ...judge.per_user_columns import unit_of
 from ...tables.cells import doing, estimated, form_of, number, short_names
 from ..given_tables import (
+    JOINED_BY,
     chosen,
+    column_names,
     count_text,
     direction_word,
     interval_percent,
+    labels,
     model_rows,
     model_values,
+    need,
+    picked,
     summary_of,
 )
 from ..kinds import HEAD_ARROWS
-from .picture import TICK_NAME_LENGTH, Frame, Picture, Steps, new_frames, says
-from .style import (
+from .picture import (
     BETTER,
     MANY_MODELS,
     REST,
+    TICK_NAME_LENGTH,
     WORSE,
     Axes,
+    Frame,
+    Picture,
+    Steps,
     best_first,
     by_model,
     highlighted,
+    new_frames,
     of_few_or_best,
+    says,
     spoken,
 )
 
@@ -90,7 +102,8 @@ def curve(
     2      random   ndcg  5  0.006
     >>> ax = rd.plot.curve(result)
     """
-    place, over_k = ("k", True) if x == "k" else ("x", False)
+    over_k = x == "k"
+    place = "k" if over_k else "x"
     table = summary_of(result, None if over_k else x)
     if over_k:
         table = table[table["k"].notna()].astype({"k": "int64"})
@@ -435,4 +448,104 @@ def winners(
         f"{unit}s",
         f"{count_text([totals.sum()], unit)} with a value for both; not drawn: "
         f"{totals['ties']:,} with the same value",
+    )
+
+
+# -- values as shades
+
+
+@Picture
+def heat(
+    summary: DataFrame,
+    *,
+    rows: Any,
+    columns: Any,
+    metric: str | None = None,
+    ax: Axes | None = None,
+) -> Steps:
+    """Draw a table of values as shades, such as segments by models: darker is larger.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        What `rd.summarize` returned, or the summary of an evaluation.
+    rows, columns : str or list of str
+        Columns of the summary whose values are the rows and the columns of the picture.
+    metric : str, optional
+        The metric to draw, such as "ndcg@10". Needed where the summary has several.
+    {ax_returns_raises}
+    ColumnError, OptionError
+        If a column is missing, a metric unknown, or a cell has several rows.
+
+    Data
+    ----
+    One row per cell, in the order of the summary: `row`, `column`, `value`, `n`. Categories with an
+    order stand in it.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+    >>> users = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
+    >>> segments = rd.summarize(users, by=["model", "segment"])
+    >>> rd.plot.heat.data(segments, rows="model", columns="segment").head(3).round(3)
+       row   column  value    n
+    0  knn  regular  0.198  756
+    1  knn      new  0.114  417
+    2  knn    loyal  0.239  364
+    >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
+    """
+    of_axes = {"row": as_columns(rows), "column": as_columns(columns)}
+    keys = [*of_axes["row"], *of_axes["column"]]
+    what = ""
+    need(summary, "summary", [*keys, "value", "n"], "what rd.summarize returns")
+    table = summary
+    if "metric" in summary and (metric is not None or "metric" not in keys):
+        of_rows = column_names(summary)
+        what = chosen("metric", metric, of_rows, "metric of the summary")
+        table = summary[np.array(of_rows) == what]
+    if ordered := [name for name in keys if getattr(table[name].dtype, "ordered", False)]:
+        table = table.sort_values(ordered, kind="stable")
+    data = picked(table, ["value", "n"]).astype({"value": "float64"})
+    for place, (axis, own) in enumerate(of_axes.items()):
+        data.insert(place, axis, labels(table, own))
+    twice = data[data.duplicated(["row", "column"])]
+    if len(twice):
+        raise OptionError(
+            f"summary has several rows for the cell {twice.iloc[0, :2].tolist()}; name in rows= "
+            "and columns= all columns that tell them apart"
+        )
+    yield data
+
+    down, across = (list(dict.fromkeys(data[name])) for name in of_axes)
+    grid = data.pivot(index="row", columns="column", values="value")
+    values = grid.reindex(index=down, columns=across).to_numpy(float).ravel()
+    longest = min(TICK_NAME_LENGTH, max(map(len, down)))
+    frame = Frame(ax, 1.4 + 0.09 * longest + 1.2 * len(across), 2.0 + 0.5 * len(down))
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize
+
+    low = np.nanmin(values)
+    high = np.nanmax(values)
+    shade = Normalize(low - 0.15 * (high - low), high + 0.6 * (high - low))
+    form = form_of(*values)
+    cells = DataFrame(list(np.ndindex(*grid.shape)), columns=["y", "x"])
+    cells["text"] = [number(value, form) for value in values]
+    cells["said"] = (
+        pd.Series(map(", ".join, itertools.product(down, across))) + ": " + cells["text"]
+    )
+    cells["colour"] = [*map(tuple, colormaps["Blues"](shade(values)))]
+    fits = frame.cells_fit(*grid.shape, cells["text"].str.len().max())
+    frame.tiles(cells if fits else cells.assign(text=""))
+    frame.tick_names(frame.ax.xaxis, across)
+    frame.tick_names(frame.ax.yaxis, down)
+    said = " and ".join(table["stat"].unique()) if "stat" in table else "mean"
+    said += " of each cell, darker is larger"
+    said += "" if fits else f": {number(low, form)} to {number(high, form)}"
+    yield frame.finish(
+        what or "value",
+        JOINED_BY.join(of_axes["column"]),
+        JOINED_BY.join(of_axes["row"]),
+        f"{said}; {count_text(data['n'], 'list')} per cell",
     )

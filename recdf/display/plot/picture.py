@@ -1,40 +1,211 @@
-"""What a picture is, and the drawer of all pictures.
+"""What a picture is, the drawer of all pictures, and how they look: colours with markers and lines
+beside them, and names that fit.
 
 Contract: a picture is a function that takes a table and yields twice: the frame that it draws, and
 then the Axes on which a `Frame` has drawn it. So one function says what is drawn, with which marks,
-and what stands around them.
+and what stands around them. matplotlib is imported inside functions only, nothing changes its
+global settings, and a text that comes from data is never read as mathematics (a model may be
+called `$x$`).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import update_wrapper
-from textwrap import fill as fill_text
-from typing import Any, Generic, ParamSpec
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec
 
 import numpy as np
 from pandas import DataFrame, Series
 
 from ...docstrings import says_as
 from ...errors import DataError, OptionError, not_loaded
-from ...tables.cells import form_of, number, short_names, visible
-from .style import (
-    GRID,
-    MARK_OF_SIGN,
-    MUTED,
-    ON_LIGHT,
-    PAGE,
-    REST,
-    ModelLook,
-    by_model,
-    in_order,
-    letters,
-    plain_text,
-    points,
-    tone,
-    wrapped,
-)
+from ...judge.choices import as_columns
+from ...tables.cells import estimated, form_of, number, short_names, visible
+from ..given_tables import chosen
+
+if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any
+
+
+# Eight colours that colour-blind readers can tell apart, each with a contrast of at least 3 to 1 on
+# white and on the dark background of the report. The first three and the last are those of Okabe
+# and Ito (2008) or close to them.
+COLOURS = ("#0b77b8", "#d55e00", "#0a9a72", "#b05aa0", "#a87b00", "#6b6ecf", "#a0522d", "#7d7d7d")
+MARKERS = "os^DvPX<"
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+MANY_MODELS = 4  # beyond these, bands of all models would hide one another
+BEST = 5  # models that keep a colour where there are more models than colours
+
+BETTER = COLOURS[0]
+WORSE = COLOURS[1]
+NEUTRAL = COLOURS[-1]
+MARK_OF_SIGN = {  # colour, form and filling
+    "open": (NEUTRAL, "o", "none"),
+    "better": (BETTER, "^", BETTER),
+    "worse": (WORSE, "v", WORSE),
+}
+ON_LIGHT = "#111111"  # texts in boxes that stay light in a dark style
+
+# Shares of the ink in the colour of what stands back.
+MUTED = 0.68
+GRID = 0.18
+
+
+class ModelLook(NamedTuple):
+    """How one model is drawn wherever it appears: colour, marker and line say the same thing three
+    times."""
+
+    colour: str
+    marker: str
+    line: Any
+
+
+@dataclass
+class Drawing:
+    """A picture on a page: the looks of all models of the page; the texts that it writes itself,
+    title and caption; the lines of its legend, which are artists with their names until the page
+    knows how it draws them; and the picture as SVG."""
+
+    looks: Mapping[str, ModelLook]
+    title: str = ""
+    caption: str = ""
+    legend: Sequence[Any] = ()
+    svg: str = ""
+
+
+PAGE: ContextVar[Drawing | None] = ContextVar("PAGE", default=None)
+
+TAKEN: dict[str, int] = {}  # the places in COLOURS of names that were drawn, of the whole session
+REST = ModelLook("#8a8a8a", ".", "-")  # models beyond those that have a colour
+
+
+def looks(
+    names: Iterable[str], first: Sequence[str] = (), drawn: dict[str, int] | None = None
+) -> dict[str, ModelLook]:
+    """Return the look of every name. A name keeps the look that it got when it was first drawn, so
+    that a model has one colour in all pictures of a notebook, and of a page.
+
+    Beyond eight names, only those of `first` have a look of their own.
+    """
+    names = list(dict.fromkeys(names))
+    page = PAGE.get()
+    if page and any(name in page.looks for name in names):
+        return {name: page.looks.get(name, REST) for name in names}
+    own = names
+    most = len(COLOURS)
+    if len(names) > most:
+        own = [name for name in dict.fromkeys(first) if name in names][:most]
+    if drawn is None:
+        drawn = {} if page else TAKEN  # a page is the same whatever was drawn before
+    some = most - (own is not names)  # the last colour is grey, as the others are
+    places: dict[str, int] = {}
+    for name in sorted(own, key=lambda one: one not in drawn):  # those that have one keep it
+        # A place that nobody took, or else one that is free in this picture.
+        wanted = (drawn.get(name, most), *range(len(drawn), some), *range(some), some)
+        places[name] = next(n for n in wanted if n < most and n not in places.values())
+        drawn.setdefault(name, places[name])
+    return dict.fromkeys(names, REST) | {
+        name: ModelLook(COLOURS[n], MARKERS[n], LINES[n % len(LINES)]) for name, n in places.items()
+    }
+
+
+def highlighted(highlight: Any, models: Iterable[Any]) -> list[str]:
+    """Return the labels of the models that `highlight=` names."""
+    known = [*map(str, models)]
+    return [chosen("highlight", name, known) for name in as_columns(highlight)]
+
+
+def best_first(values: Series, better: str, highlight: Any = None) -> list[str]:
+    """Return the highlighted models and the five best of some values, whose index holds the
+    models."""
+    marked = highlighted(highlight, values.index)
+    order = values.dropna().sort_values(ascending=better == "smaller", kind="stable").index
+    return [*marked, *[name for name in map(str, order) if name not in marked][:BEST]]
+
+
+def of_few_or_best(data: DataFrame, best: Sequence[str]) -> Series:
+    """Tell for each row whether its model has a band: bands of many models would hide one
+    another."""
+    return data["model"].isin(best[:1]) | (data["model"].nunique() <= MANY_MODELS)
+
+
+def by_model(data: DataFrame, first: Sequence[str] = ()) -> list[tuple[str, DataFrame, ModelLook]]:
+    """Return the label, the rows and the look of every model, in the order of first appearance,
+    grey ones first."""
+    found = looks(data["model"].map(str), first)
+    parts = [
+        (str(model), rows, found[str(model)]) for model, rows in data.groupby("model", sort=False)
+    ]
+    return sorted(parts, key=lambda part: part[2] is not REST)
+
+
+# -- texts
+
+
+def spoken(names: Iterable[str], rows: DataFrame, value: str = "value") -> list[str]:
+    """Return the value of each row with its interval in words, such as `knn: 0.185 [0.172,
+    0.198]`."""
+    numbers = rows[[value, "ci_low", "ci_high"]].to_numpy(float, na_value=np.nan)
+    return [f"{name}: {estimated(*one)}" for name, one in zip(names, numbers, strict=True)]
+
+
+def plain_text(*texts: Any) -> None:
+    """Show texts as they stand: `$` and `_` of names are letters, and right-to-left names keep
+    their place."""
+    for text in texts:
+        text.set_parse_math(False)
+        text.set_text(in_order(text.get_text()))
+
+
+def in_order(text: str) -> str:
+    """Return a text whose right-to-left names do not turn their neighbours round: A − B stays A −
+    B.
+
+    A mark of the direction stands at the start of such a line and beside what joins names.
+    """
+    if not any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text):
+        return text
+    joined = re.sub(r"( − | vs\. | · | against |[:,] | \()", "\u200e\\1\u200e", text)
+    return "\n".join(f"\u200e{line}" for line in joined.split("\n"))
+
+
+def points(share: float = 1.0) -> float:
+    """Return a size of letters, as a share of the size that matplotlib's settings give."""
+    from matplotlib import rcParams
+
+    return share * rcParams["font.size"]
+
+
+def letters(inches: float, share: float = 1.0) -> int:
+    """Return how many letters of a size stand in a length; a letter is about 0.6 of its size
+    wide."""
+    return max(6, int(inches * 72 / (0.6 * points(share))))
+
+
+def wrapped(text: str, inches: float, share: float = 1.0, lines: int = 3) -> str:
+    return textwrap.fill(visible(text), letters(inches, share), max_lines=lines, placeholder=" …")
+
+
+def tone(ax: Any, share: float = 1.0) -> str:
+    """Return the colour of the texts of some axes, mixed with their background: so a dark style
+    stays legible."""
+    from matplotlib.colors import to_hex, to_rgba
+
+    backs = [to_rgba(one.get_facecolor()) for one in (ax, ax.figure)]
+    back = np.array(next((one for one in backs if one[3] > 0), (1.0, 1.0, 1.0, 1.0)))
+    mixed: Any = share * np.array(to_rgba(ax.xaxis.label.get_color())) + (1 - share) * back
+    return to_hex(mixed)
+
+
+# -- pictures
 
 # What the docstrings of several pictures say. Later texts stand in earlier ones.
 PARAMETER_TEXTS = {
@@ -102,15 +273,6 @@ class Picture(Generic[PlotArguments]):
         return f"<recdf picture {self.__name__}>"
 
 
-def pyplot() -> Any:
-    """Return matplotlib.pyplot, or say which extra brings it."""
-    try:
-        import matplotlib.pyplot
-    except ImportError as error:
-        raise not_loaded("rd.plot", "matplotlib", "recdf[plot]", error) from error
-    return matplotlib.pyplot
-
-
 def says(artist: Any, words: Iterable[str], name: str = "") -> None:
     """Keep what a page shows when a reader points at an artist: one text for each point, or the
     name alone."""
@@ -131,10 +293,8 @@ class Frame:
     def __init__(self, ax: Any, width: float = 6.4, height: float = 4.2) -> None:
         """Give axes a light grid and no frame, and their figure a layout in which no text is cut;
         nothing else changes."""
-        made = pyplot()
         if ax is None:
-            figure, ax = made.subplots(figsize=(width, height), layout="constrained")
-            figure.set_gid(OWN)
+            (ax,) = _new_axes(figsize=(width, height))
         self.ax = ax  # any type, since matplotlib's own know fewer settings than it takes
         self.page = PAGE.get()
         self.entries: list[tuple[Any, str, ModelLook | None]] = []
@@ -150,7 +310,9 @@ class Frame:
         ax.tick_params(color=muted)
         ax.grid(True, color=self.tone(GRID), linewidth=0.6)
         ax.set_axisbelow(True)
-        for axis, fit in ((ax.xaxis, self.x_axis / 0.62), (ax.yaxis, self.height / 0.35)):
+        # In the caller's axes a legend takes its part of the width.
+        across = (0.85 if self.page or self.is_own else 0.5) * self.width
+        for axis, fit in ((ax.xaxis, across / 0.62), (ax.yaxis, self.height / 0.35)):
             ticks = axis.major
             if isinstance(ticks.locator, AutoLocator) and isinstance(
                 ticks.formatter, ScalarFormatter
@@ -169,24 +331,19 @@ class Frame:
         """Whether the figure was made here, so that it may grow."""
         return self.ax.figure.get_gid() == OWN
 
-    def _inches(self, side: str) -> float:
+    @property
+    def inches(self) -> Any:
+        """How wide and how high the axes may be, before labels and a legend take their part."""
         figure = self.ax.figure
-        box = self.ax.get_position(original=True)
-        return getattr(box, side) * getattr(figure.bbox, side) / figure.dpi
+        return self.ax.get_position(original=True).size * figure.bbox.size / figure.dpi
 
     @property
     def width(self) -> float:
-        """How wide the axes may be, in inches, before labels and a legend take their part."""
-        return self._inches("width")
+        return float(self.inches[0])
 
     @property
     def height(self) -> float:
-        return self._inches("height")
-
-    @property
-    def x_axis(self) -> float:
-        """How long the x axis is, about: in the caller's axes a legend takes its part of them."""
-        return (0.85 if self.page or self.is_own else 0.5) * self.width
+        return float(self.inches[1])
 
     @property
     def rows_that_fit(self) -> int:
@@ -254,19 +411,15 @@ class Frame:
         ends = rows["ci_low"], rows["ci_high"]
         self.ax.fill_between(rows[x], *ends, color=colour, alpha=0.15, linewidth=0, **settings)
 
-    def marks(self, x: Series, y: Any, signs: Series, said: Any, size: float, name: str) -> None:
+    def marks(self, x: Series, y: Any, signs: Series, said: Any, size: float) -> None:
         """Draw one mark per difference with the look of its sign, hollow where it is open."""
         marks = DataFrame({"x": x, "y": y, "said": said, "sign": signs}).dropna()
-        for sign, (colour, marker) in MARK_OF_SIGN.items():
+        for sign, (colour, marker, fill) in MARK_OF_SIGN.items():
             own = marks[marks["sign"] == sign]
             if len(own):
-                fill = "none" if sign == "open" else colour
                 look = ModelLook(colour, marker, "none")
-                words = own["said"]
-                drawn = self.line(
-                    own["x"], own["y"], look, words, markersize=size, markerfacecolor=fill
-                )
-                says(drawn, words, name)
+                face = {"markersize": size, "markerfacecolor": fill}
+                self.line(own["x"], own["y"], look, own["said"], "", **face)
 
     def tiles(self, cells: DataFrame, *, left: bool = False) -> None:
         """Draw a table from the top: one box for each row of `x`, `y`, `colour`, `text` and `said`,
@@ -275,15 +428,14 @@ class Frame:
         from matplotlib.patches import Rectangle
 
         edge = self.tone(GRID)
-        size = points(0.9)
         at, side = (0.44, "left") if left else (0.0, "center")
+        look = {"ha": side, "va": "center", "fontsize": points(0.9)}
         one: Any
         for one in cells.itertuples():
             box = Rectangle((one.x - 0.5, one.y - 0.5), 1, 1, facecolor=one.colour, edgecolor=edge)
             says(self.ax.add_patch(box), [one.said])
             ink = ON_LIGHT if to_rgba(one.colour)[3] else self.tone()
-            look = {"ha": side, "va": "center", "fontsize": size, "color": ink}
-            plain_text(self.ax.text(one.x - at, one.y, one.text, **look))
+            plain_text(self.ax.text(one.x - at, one.y, one.text, color=ink, **look))
         self.ax.grid(False)
         self.ax.tick_params(length=0)
         x = cells["x"]
@@ -317,7 +469,7 @@ class Frame:
             turned = 90
             fits = int(72 * self.width / points(1.3))
         elif across < longest:
-            texts = [fill_text(text, across) for text in short_names(names, 3 * across)]
+            texts = [textwrap.fill(text, across) for text in short_names(names, 3 * across)]
         step = -(-len(names) // fits)
         axis.set_ticks(range(0, len(names), step))
         plain_text(*axis.set_ticklabels(texts[::step], rotation=turned))
@@ -383,14 +535,12 @@ class Frame:
         beside the axes, so that it covers nothing. A figure of our own grows by its width."""
         shown = sorted(self.entries, key=lambda one: one[2] is REST)
         told = self.suffix
-        handles = [one[0] for one in shown]
-        names = [one[1] for one in shown]
         if (rest := sum(look is REST for _, _, look in shown)) > 1:
             told = {}
-            handles = handles[: 1 - rest]
-            names = [*names[:-rest], f"{rest} others"]
-        ends = [f" ({told[one]})" if one in told else "" for one in names]
-        names = [*map(visible, names)]
+            shown[-rest:] = [(shown[-rest][0], f"{rest} others", REST)]
+        handles = [one[0] for one in shown]
+        ends = [f" ({told[name]})" if name in told else "" for _, name, _ in shown]
+        names = [visible(name) for _, name, _ in shown]
         if self.page:
             texts = map(in_order, map(str.__add__, names, ends))
             self.page.legend = [*zip(handles, texts, strict=True)]
@@ -401,12 +551,11 @@ class Frame:
         look = {"fontsize": points(0.9), "labelcolor": self.tone(), "frameon": False}
         if not self.is_own:
             look["labelspacing"] = 0.2
-            room = 0.6 * 72 * self.height / points(1.2) / len(handles)
-            lines = int(np.clip(room, 1, 4))
+            lines = int(np.clip(0.6 * 72 * self.height / points(1.2) / len(handles), 1, 4))
             across = min(LEGEND_WIDTH, letters(0.4 * self.width, 0.9))
         # Only a name of more lines than there are is cut, and what stands behind it is kept.
         cut = short_names(names, max(8, across * lines - max(map(len, ends))))
-        lines_of = [fill_text(name + end, across) for name, end in zip(cut, ends, strict=True)]
+        lines_of = [textwrap.fill(name + end, across) for name, end in zip(cut, ends, strict=True)]
         # matplotlib leaves out labels that start with an underscore.
         written = [f" {text}" if text.startswith("_") else text or " " for text in lines_of]
         look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
@@ -430,23 +579,30 @@ class Frame:
         return self.ax
 
 
+def _new_axes(*shape: int, **settings: Any) -> Any:
+    """Return the axes of a new figure of our own, in a flat array."""
+    try:
+        import matplotlib.pyplot
+    except ImportError as error:
+        raise not_loaded("rd.plot", "matplotlib", "recdf[plot]", error) from error
+    figure, axes = matplotlib.pyplot.subplots(*shape, layout="constrained", **settings)
+    figure.set_gid(OWN)
+    return np.ravel(axes)
+
+
 def new_frames(
     axes: Any, n: int, rows: Sequence[int] = (), width: float = 8.0
 ) -> tuple[list[Frame], Any]:
     """Return `n` frames of small multiples, on the caller's axes or on those of a new figure, and
     what the picture returns: the only axes, or all in a flat array. With `rows`, they stand below
     each other, each as high as its rows need."""
-    if axes is None:
-        shape = (n, 1) if rows else (-(-n // 3), min(3, n))
-        inches = max(3.6 * shape[1], 4.8), 3.1 * shape[0] + 0.6
-        if rows:
-            inches = max(8.0, width), 1.0 + sum(0.36 * one + 0.62 for one in rows)
-        heights = [one + 0.6 for one in rows] or None
-        figure, made = pyplot().subplots(
-            *shape, figsize=inches, layout="constrained", height_ratios=heights
-        )
-        figure.set_gid(OWN)
-        axes, spare = np.split(np.ravel(made), [n])
+    if axes is None and rows:
+        inches = max(8.0, width), 1.0 + sum(0.36 * one + 0.62 for one in rows)
+        axes = _new_axes(n, 1, figsize=inches, height_ratios=[one + 0.6 for one in rows])
+    elif axes is None:
+        down, across = -(-n // 3), min(3, n)
+        made = _new_axes(down, across, figsize=(max(3.6 * across, 4.8), 3.1 * down + 0.6))
+        axes, spare = np.split(made, [n])
         for one in spare:
             one.remove()
     found = np.asarray(axes, dtype=object).ravel()

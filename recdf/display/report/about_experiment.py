@@ -23,7 +23,15 @@ from ...experiments.decide.decide_experiment import plan_sentence, role_verdicts
 from ...experiments.decide.sample_ratio import seen_words
 from ...judge.cautions.table import UNLIKE
 from ...judge.comparisons import level_of, note_of, sides_of_tests
-from ...judge.verdict import codes_of, hides_harm, is_withheld, says_worse, sentence, warnings_of
+from ...judge.verdict import (
+    codes_of,
+    has,
+    hides_harm,
+    is_withheld,
+    says_worse,
+    sentence,
+    warnings_of,
+)
 from ...tables.cells import amount, number, p_value
 from .. import plot
 from ..kinds import (
@@ -34,21 +42,7 @@ from ..kinds import (
     harm_first,
     record_of,
 )
-from ..plot.style import Drawing
-from ..row_words import (
-    amount_of_estimate,
-    flag_meanings,
-    is_useless,
-    lift_text,
-    look_of_estimate,
-    metric_of,
-    policy_of,
-    trust_of,
-    who_is_compared,
-)
-from .about_models import Page, Sections
-from .card import card_section, case_of_row, collect, could_show, one_sided, undecided_harm
-from .page_blocks import (
+from ..page_blocks import (
     BESIDE,
     FOR_WHOM_WORSE,
     Badge,
@@ -58,13 +52,24 @@ from .page_blocks import (
     Section,
     TableBlock,
     TableRow,
+    amount_of_estimate,
     effect_text,
+    flag_meanings,
     flag_words,
+    is_useless,
+    lift_text,
     listed,
+    look_of_estimate,
+    metric_of,
     name_of,
     plain,
+    policy_of,
+    trust_of,
+    who_is_compared,
 )
-from .report_inputs import GivenTable, NamedTables, ReportTables
+from ..plot.picture import Drawing
+from .about_models import GivenTable, NamedTables, Page, ReportTables, Sections
+from .card import card_section, case_of_row, collect, could_show, one_sided, undecided_harm
 
 # What the sample ratio and the users without metrics mean, and why nobody may act on the effects.
 SOUND = Badge("good", "sound")
@@ -85,16 +90,14 @@ def experiment_section(page: Page, effects: NamedTables) -> Sections:
     On a page that is about it alone, another section says whether it is sound.
     """
     tables = page.tables
-    alone = not page.subject
     decided = _decision_said(tables)
     if not effects and tables.health is None:
         if decided:
-            said = [Reason(one, line=BESIDE) for one in decided]
-            yield Section("decision", "Decision", decided, said=said)
+            yield Section("decision", "Decision", decided, said=_beside(decided))
         return
-    sound, soundness = _soundness(tables)
-    parts = list[TableBlock]()
-    drawings = list[Drawing]()
+    sound = _validity(tables)
+    parts = []
+    drawings: Sequence[Drawing] = ()
     quoted = [*decided]
     for i, (name, table) in enumerate(effects.items()):
         controls = table["control"].unique()
@@ -112,19 +115,21 @@ def experiment_section(page: Page, effects: NamedTables) -> Sections:
         parts.append(page.block(table, caption, f"experiment-{i}.csv"))
     if tables.health is not None:
         parts.append(page.block(tables.health, TABLE_KINDS["health"].title, "health.csv"))
-    yield Section(
-        "experiment",
-        "Effects" if alone else "Experiment",
-        () if alone else (*decided, soundness, *_checked(tables, sound)),
-        None if alone else sound,
-        tables=parts,
-        drawings=drawings,
-        said=[Reason(one, line=BESIDE) for one in (*quoted, soundness)],
-    )
+    said = _beside([*quoted, sound.text[0]])
+    shown = Section("experiment", "Effects", tables=parts, drawings=drawings, said=said)
+    if page.subject:
+        text = [*decided, *sound.text]
+        shown = shown._replace(title="Experiment", text=text, badge=sound.badge)
+    yield shown
 
 
 def position_section(page: Page, table: DataFrame) -> Sections:
     yield Section("positions", "Positions", drawings=[page.draw(plot.position, table)])
+
+
+def _beside(words: Iterable[str]) -> list[Reason]:
+    """Return sentences that a card quotes beside its verdict."""
+    return [Reason(one, line=BESIDE) for one in words]
 
 
 PAIR_OF_EFFECT = ["metric", "treatment", "control"]
@@ -139,29 +144,32 @@ def over_time_section(page: Page, table: DataFrame) -> Sections:
     if which:
         held, verdict = table[["trend_withheld", "trend_verdict"]].iloc[0]
         case = Case(Badge("warning" if held else "open", verdict), which, ALONE)
-    said = [Reason(one, line=BESIDE) for one in which]
-    yield Section("over-time", "Over time", drawings=drawings, said=said, case=case)
+    yield Section("over-time", "Over time", drawings=drawings, said=_beside(which), case=case)
 
 
 def _trends(given: GivenTable, row: TableRow | None = None) -> list[str]:
     """Say whether effects fade, if a table of periods knows: all, or that of a row."""
     if given is None or record_of(given).part != "over_time":
         return []
-    names = [name for name in PAIR_OF_EFFECT if name in given]
-    rows = given.drop_duplicates(names).to_dict("records")
-    known = (one for one in rows if row is None or all(one[name] == row[name] for name in names))
-    return list(map(TABLE_KINDS["over_time"].said, known))
+    names = given.columns.intersection(PAIR_OF_EFFECT)
+    return [
+        TABLE_KINDS["over_time"].said(one)
+        for one in given.drop_duplicates(names).to_dict("records")
+        if row is None or all(one[name] == row[name] for name in names)
+    ]
 
 
-def _checked(tables: ReportTables, sound: Badge) -> list[str]:
-    """Say which checks of the experiment stand behind its tables, and which do not."""
+def _validity(tables: ReportTables) -> Section:
+    """Return the section that says whether the experiment is sound, and which checks stand behind
+    its tables, and which do not."""
+    sound, said = _soundness(tables)
     table = next(iter(tables.experiment.values()), DataFrame())
-    known = {
+    known = [
         name
         for one in (table, tables.health)
         if one is not None
         for name in one.dropna(axis=1, how="all")
-    }
+    ]
     found = {
         "the sample ratio": "srm_p" in known or sound in (SOUND, UNLIKE_THE_PLAN),
         "users without metrics": "missing_rate" in known,
@@ -173,24 +181,25 @@ def _checked(tables: ReportTables, sound: Badge) -> list[str]:
         ", ".join(name for name in found if found[name] == wanted) or "nothing"
         for wanted in (True, False)
     )
-    return [f"Checked: {done}. Not checked here: {left}."]
+    checked = f"Checked: {done}. Not checked here: {left}."
+    return Section("validity", "Is it sound?", [said, checked], sound)
 
 
 def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     """Say what the sample ratio and the users without metrics mean for the effects."""
     health = tables.health
     rows = tables.effects
-    broken = [row for row in rows if "sample_ratio" in codes_of(row["remarks"])]
+    remarks = [code for row in rows for code in codes_of(row["remarks"])]
     why = "Find out why before reading an effect."
     flagged = health is not None and any(health["srm_flag"])
-    if broken and not flagged:
-        said = f"{_users(broken[0])}{_p(broken[0].get('srm_p'))}"
+    if "sample_ratio" in remarks and not flagged:
+        broken = next(row for row in rows if "sample_ratio" in codes_of(row["remarks"]))
+        said = f"{_users(broken)}{_p(broken.get('srm_p'))}"
         return UNLIKE_THE_PLAN, f"The users who are compared do not fit the plan: {said}. {why}"
     if health is None:
         # Not in a table that has its main columns alone; its cautions know it then.
         p = pd.Series([row.get("srm_p") for row in rows], dtype="float64").min()
-        unchecked = ("ratio_not_checked" in codes_of(row["remarks"]) for row in rows)
-        if pd.isna(p) and (not rows or "srm_p" in rows[0] or any(unchecked)):
+        if pd.isna(p) and (not rows or "srm_p" in rows[0] or "ratio_not_checked" in remarks):
             return Badge("warning", "not checked"), (
                 "The sample ratio was not checked: pass health= (what "
                 "rd.experiments.experiment_health returned)."
@@ -206,11 +215,9 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     if any(health["missing_flag"]):
         said = f"Users without metrics differ between the variants{lost}."
         return METRICS_MISSING, f"{said} The effects may come from that alone."
-    badge = SOUND
-    said = "Sample ratio as planned"
+    badge, said = SOUND, "Sample ratio as planned"
     if pd.isna(p):
-        said = "The sample ratio could not be tested"
-        badge = Badge("warning", "not tested")
+        badge, said = Badge("warning", "not tested"), "The sample ratio could not be tested"
     said += f": {arms}{_p(p)}{seen_words([*records, *rows], 'variant')}. Users without metrics: "
     return badge, f"{said}{', '.join(map('{:.1%}'.format, health['missing_rate']))}{lost}."
 
@@ -263,7 +270,7 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
             reasons.append(undecided_harm(names)._replace(said=""))
     amounts = [
         "No effect is shown here, since the verdict is withheld; the tables have the numbers.",
-        *_checked(tables, sound),
+        *_validity(tables).text[1:],
     ]
     p = "; p-values "
     if believed:
@@ -287,14 +294,13 @@ def experiment_case(page: Page, segments: Sequence[Reason]) -> Case | None:
     ]
     said = f"Warnings: {listed(notes, FEW, 'effect')}." if notes else "No effect carries a warning."
     reasons += [*(Reason(one, line=FOR_WHOM_WORSE) for one in worse), Reason(said)]
-    sure = [
-        soundness,
-        f"{_users(row)}{p}{adjustment(table).words}.",
-        *one_sided(table),
-        *could_show(row),
-    ]
-    which = [*_decision_said(tables), *case.which]
-    return case._replace(which=which, amounts=amounts, sure=sure, reasons=reasons)
+    people = f"{_users(row)}{p}{adjustment(table).words}."
+    return case._replace(
+        which=[*_decision_said(tables), *case.which],
+        amounts=amounts,
+        sure=[soundness, people, *one_sided(table), *could_show(row)],
+        reasons=reasons,
+    )
 
 
 def _metrics_of(rows: Iterable[TableRow]) -> str:
@@ -370,43 +376,37 @@ def told_section(
     The case is that of a page about these tables alone: the badge of the first one, and what it
     asks for."""
     blocks = list[TableBlock]()
-    parts = list[Any]()
+    parts = []
     pictures = [*drawings]
     for caption, table in tables.items():
         kind = record_of(table)
         block = page.block(table, caption, f"{name}-{len(blocks)}.csv")
-        mark = block.badge or Badge("info", "plan")
-        whole = ""
+        mark, whole = block.badge or Badge("info", "plan"), ""
         if kind.overall:
             mark, whole = kind.overall(table)
-        blocks += [block] * (len(table) > 0)
+        if len(table):
+            blocks.append(block)
         if len(table) or whole:
             parts.append((mark, caption, kind, table, whole))
         if kind.read and not drawings:
             pictures += page.forests(table)
     parts.sort(key=lambda part: part[0].rank)
-    text = list[str]()
-    which = list[str]()
-    said = list[Reason]()
+    text = []
+    which = []
+    said = []
     for mark, caption, kind, table, whole in parts:
         rows = _words_of_table(table)
         words = [f"{caption}: {one}" for one in ([whole] if whole else rows)]
         # The rows of a small table that are drawn say it themselves.
-        text += words if whole or drawings or not kind.read or len(table) > FEW else []
-        which += [*words, *(rows if whole else [])]
+        if whole or drawings or not kind.read or len(table) > FEW:
+            text += words
+        which += [*words, *rows] if whole else words
         badge, todo, _ = kind.against if mark.kind not in ("good", "info") else ("", "", "")
         said += [Reason(one, badge, todo, line=kind.line) for one in words]
     mark, _, kind, table, _ = parts[0]
-    return Section(
-        name,
-        title,
-        [*text, *notes],
-        mark,
-        tables=blocks,
-        drawings=pictures,
-        said=said,
-        case=Case(mark, which, kind.asks(table, mark), sure=notes),
-    )
+    case = Case(mark, which, kind.asks(table, mark), sure=notes)
+    of_rows: Any = {"tables": blocks, "drawings": pictures, "said": said, "case": case}
+    return Section(name, title, [*text, *notes], mark, **of_rows)
 
 
 def beside_sections(page: Page, tables: NamedTables) -> Sections:
@@ -478,15 +478,16 @@ def off_policy_section(page: Page, table: DataFrame) -> Sections:
     amounts = [f"{found[0].upper()}{found[1:]}."]
     overturn = "It carries no flag."
     among = "that may be trusted"
-    look = look_of_estimate(row)
     kind: BadgeKind = "good"
-    action = {
+    no_gain = "Compare it with the value of the logging policy before acting on it."
+    if lift_text(row):
+        no_gain = "Do not replace the logging policy: no gain is shown."
+    actions = {
         "better": f"Test {name} online.",
         "worse": "Keep the logging policy.",
-        "open": "Do not replace the logging policy: no gain is shown."
-        if lift_text(row)
-        else "Compare it with the value of the logging policy before acting on it.",
-    }.get(look, f"Do not act: {flag_meanings(row) or trust}.")
+        "open": no_gain,
+    }
+    action = actions.get(look_of_estimate(row), f"Do not act: {flag_meanings(row) or trust}.")
     if row["flags"]:
         kind = "warning"
         among = "that may be used, each with a flag"
@@ -500,11 +501,14 @@ def off_policy_section(page: Page, table: DataFrame) -> Sections:
         ]
     which = f"{name}, estimated by {row['estimator']}, has the largest value of the estimates "
     which += f"{among} ({len(known)} of {len(rows)})."
-    below = (one for one in trusted if look_of_estimate(one) == "worse")
-    named = ", ".join(f"{policy_of(one)} by {one['estimator']}" for one in below)
+    named = [
+        f"{policy_of(one)} by {one['estimator']}"
+        for one in trusted
+        if look_of_estimate(one) == "worse"
+    ]
     worse = "No estimate without a flag is below the logging policy."
     if named:
-        worse = f"Worse than the logging policy: {named}."
+        worse = f"Worse than the logging policy: {', '.join(named)}."
     sure = f"Trust: {trust}."
     if "ess" in row:
         sure += f" {number(row['ess'], ',.0f')} effective rows."
@@ -523,9 +527,9 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
     action of the one that a reader has to see first."""
     tables = page.tables
     cases = [one.case for one in sections if one.case]
-    sound, said = _soundness(tables)
+    sound = _validity(tables)
     if tables.experiment or tables.health is not None:
-        yield Section("validity", "Is it sound?", [said, *_checked(tables, sound)], sound)
+        yield sound
     segments = next((one.said for one in sections if one.id == "segments"), ())
     if case := experiment_case(page, segments):
         yield card_section(case)
@@ -535,12 +539,12 @@ def alone_sections(page: Page, sections: Sequence[Section]) -> Sections:
     nothing = Case(Badge("info", "no verdict"), (), ALONE)
     case = min(cases, key=lambda one: one.badge.rank, default=nothing)
     reasons = [reason for one in cases for reason in one.reasons]
-    if tables.decision is not None:
-        case = _decision_case(tables.decision)._replace(amounts=case.amounts)
+    if (decision := tables.decision) is not None:
+        case = _decision_case(decision)._replace(amounts=case.amounts)
         reasons += [one._replace(said="") for one in _doubts_beside(tables.beside, {})]
-        codes = "; ".join(tables.decision["remarks"])
-        reasons += [RATIO_UNCHECKED] * ("ratio_not_checked" in codes and tables.health is None)
-        reasons += [METRICS_DIFFER] * (sound == METRICS_MISSING)
+        unchecked = any(has(decision["remarks"], "ratio_not_checked"))
+        reasons += [RATIO_UNCHECKED] * (unchecked and tables.health is None)
+        reasons += [METRICS_DIFFER] * (sound.badge == METRICS_MISSING)
         which = [*_decision_said(tables), *which]
     which = list(dict.fromkeys(which)) or ["There is no verdict."]
     sure = [said for one in cases for said in one.sure]

@@ -1,7 +1,8 @@
 """Sections about the models of a result: leaderboard, curves, comparison, trade-offs, users,
-exposure, segments; examples, definitions, reproducibility. `Page` is what they are made for.
+exposure, segments; examples, definitions, reproducibility. `Page` is what they are made for:
+`Subject` is the result with its models and metrics, and `ReportTables` are the tables beside it.
 
-Contract: a function here yields the sections of its tables, none where nothing was given.
+Contract: a function of sections yields the sections of its tables, none where nothing was given.
 """
 
 from __future__ import annotations
@@ -11,28 +12,45 @@ import itertools
 import json
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
 from ..._version import version_and_build
+from ...diagnostics.gate_records import Gate
+from ...diagnostics.history import History
+from ...evaluation.result import Evaluation
+from ...evaluation.spec import definitions
 from ...experiments.compare.by_segment import segment_sentences
 from ...experiments.decide.adjust_pvalues import adjustment
-from ...judge.comparisons import level_of, sides_of
-from ...judge.verdict import is_withheld, says_worse, turned
-from ...tables.cells import NULL, amount, shorten, visible
+from ...experiments.decide.decide_experiment import ExperimentPlan
+from ...judge.comparisons import level_of, sides_of, unit_of_rows, with_known_codes
+from ...judge.verdict import codes_of, is_withheld, says_worse, sentence, sign_of, turned
+from ...tables.cells import NULL, amount, short_names, shorten, visible
 from .. import plot
-from ..given_tables import compare, count_range, labels, model_rows, need
+from ..given_tables import (
+    chosen,
+    compare,
+    count_range,
+    direction_word,
+    labels,
+    model_rows,
+    need,
+    summary_of,
+    with_both_labels,
+    with_units,
+)
 from ..kinds import ALONE, TABLE_KINDS, harm_first, record_of
-from ..leaderboard_values import RowsInMemory, segment_groups, values_frame
-from ..plot.models import DIRECTION
-from ..plot.style import BEST, REST, Drawing, looks
-from ..row_words import IN_SEGMENT, segment_of
-from .page_blocks import (
+from ..leaderboard import board_of
+from ..leaderboard_values import RowsInMemory, columns_of, segment_groups, values_frame
+from ..page_blocks import (
     FOR_WHOM_WORSE,
+    IN_SEGMENT,
     NAME_LENGTH,
     SIGNS,
     Case,
@@ -44,12 +62,203 @@ from .page_blocks import (
     formula,
     listed,
     look_of,
+    marked,
     name_of,
+    segment_of,
     shown_table,
     text,
 )
-from .report_inputs import ACCURACY, ReportTables, Subject
+from ..plot.effects import SOURCE
+from ..plot.models import DIRECTION
+from ..plot.picture import BEST, REST, Drawing, ModelLook, looks
 from .svg import SIZE, drawing
+
+# Families whose metrics say how good the lists are; every other metric is a price or a gain beside
+# that.
+ACCURACY = ("ranking", "relevance", "user_models", "rating", "money", "")
+BOTH_SIDES = ("model", "baseline")
+
+
+GivenTable = DataFrame | None  # None where its section is left out
+NamedTables = Mapping[str, DataFrame]
+
+
+class ReportTables(NamedTuple):
+    """Tables that a caller gave beside the result. A section is left out where its table is None,
+    or where `experiment` or `beside` is empty."""
+
+    experiment: NamedTables
+    health: GivenTable
+    check: GivenTable
+    segments: GivenTable
+    off_policy: GivenTable
+    exposure: GivenTable
+    log: GivenTable
+    position: GivenTable
+    over_time: GivenTable
+    gate: Gate | None
+    roles: Mapping[str, Any] | ExperimentPlan | None = None
+    ran: Mapping[str, Any] | None = None
+    history: History | None = None
+    decision: GivenTable = None
+    beside: Mapping[str, DataFrame] = {}  # other tables of the experiment, by their name
+
+    @property
+    def effects(self) -> list[dict[Any, Any]]:
+        """The rows of all effects of the experiment, with what they count."""
+        return [
+            row | {"unit": unit_of_rows(table)}
+            for table in self.experiment.values()
+            for row in table.to_dict("records")
+        ]
+
+
+class Subject:
+    """What the report is about: one result, the metrics at one k, one baseline, one comparison."""
+
+    def __init__(
+        self,
+        result: Evaluation,
+        baseline: Any,
+        k: int,
+        comparison: GivenTable,
+        unit_col: Any,
+        metrics: Any,
+        cheap: Any,
+    ) -> None:
+        found = with_units(result, unit_col)
+        # Without attrs, which pandas would copy for every frame and column that is made.
+        per_user = DataFrame(found.per_user)
+        whole = DataFrame(found.summary)
+        # The lists with labels of people, which is `result` where there are no cheap ones.
+        self.people = self.result = Evaluation(per_user, whole, found.spec)
+        if cheap is not None:
+            self.result = with_both_labels(self.people, cheap)
+        summary = summary_of(self.result)
+        self.models = tuple(dict.fromkeys(summary["model"]))
+        # Names of models in sentences.
+        self.short = dict(zip(self.models, short_names(self.models, NAME_LENGTH), strict=True))
+        if comparison is not None:
+            need(comparison, "comparison", TABLE_KINDS["pairs"].columns, SOURCE)
+            comparison = with_known_codes(comparison, "comparison")
+            of_all = set(comparison["baseline"].map(str))
+            if baseline is None and len(of_all) == 1 and of_all < {*self.models}:
+                (baseline,) = of_all
+        base = None if baseline is None else chosen("baseline", baseline, self.models)
+        self.baseline = base
+        if metrics is not None:
+            wanted = columns_of(summary, metrics, None)
+            summary = summary.set_index("column", drop=False).loc[wanted].reset_index(drop=True)
+        self.summary = summary
+        self.meanings = definitions(self.result.spec)
+        # Each metric at its cut-off nearest to k, of two that are as near the first one.
+        known = summary[["metric", "column", "k"]].drop_duplicates("column")
+        far = (known["k"].astype("Float64") - k).abs().fillna(0).sort_values(kind="stable")
+        shown = known.loc[far.index].drop_duplicates("metric").sort_index()
+        # The first metric decides.
+        self.columns = tuple(shown["column"])
+        self.primary = shown["column"].iloc[0]
+        cutoffs = shown["k"].dropna().unique()
+        self.k = int(cutoffs[0]) if len(cutoffs) == 1 else None
+        # Every metric that has a direction is compared with the baseline; without one, all pairs
+        # by the first such metric.
+        in_rows = self.result.per_user
+        self.tested = [name for name in self.columns if self.better(name) and name in in_rows]
+        if comparison is not None:
+            comparison = self._of_this_result(comparison)
+        elif len(self.models) > 1 and self.tested:
+            tested = self.tested if base is not None else self.tested[:1]
+            comparison = compare(self.result, tested, baseline=base, correction="holm")
+        else:  # nothing is compared
+            comparison = DataFrame(columns=TABLE_KINDS["pairs"].columns)
+        self.comparison = comparison
+        # With a baseline, the marks of the leaderboard are those of the comparison; no test is
+        # made twice.
+        marked = base is not None and comparison.columns[0] == "metric"
+        tests = comparison if marked else DataFrame()
+        every = [*dict.fromkeys([*self.columns, *summary["column"]])]
+        values = values_frame(RowsInMemory(self.result), summary, every)
+        self.board = board_of(self.result, values, base, tests)
+
+    def _of_this_result(self, comparison: DataFrame) -> DataFrame:
+        """Return a comparison that was given, the verdict withheld where a row has other numbers
+        than the result, or says the other direction."""
+        values = self.summary.set_index(["model", "column"])["value"].to_dict()
+        found = []
+        for row in comparison.to_dict("records"):
+            sign = sign_of(row)
+            metric = str(row["metric"])
+            remarks = codes_of(row["remarks"])
+            code = ""
+            own = [values.get((str(row[side]), metric), np.nan) for side in BOTH_SIDES]
+            powered = "n_human" in row  # then a difference need not be that of the means
+            means = [row.get(f"mean_{side}", np.nan) for side in BOTH_SIDES]
+            alike = np.isnan(own) | np.isnan(means) | np.isclose(own, means, 1e-6, 1e-9)
+            if not alike[powered:].all() and "different_lists" not in remarks:
+                code = "other_numbers"
+            better = self.better(metric)
+            up = row["diff"] > 0
+            if sign != "open":
+                if powered and (own[0] - own[1]) * row["diff"] < 0:
+                    code = "labels_disagree"
+                if better and (up == (better == "larger")) != (sign == "better"):
+                    code = "other_direction"
+            if code and not is_withheld(row):
+                said = sentence("models", "", code, remarks, row)
+                row |= {"effect": "", "withheld": code, "verdict": said}
+            found.append(row)
+        names = "effect", "withheld", "verdict"
+        return comparison.assign(**{name: [row[name] for row in found] for name in names})
+
+    def name(self, label: Any) -> str:
+        """Return a model or metric as a sentence names it; different models stay different."""
+        return marked(self.short[str(label)]) if str(label) in self.short else name_of(label)
+
+    @cached_property
+    def pairs(self) -> DataFrame:
+        """Return the comparison of every pair of models on the first metric, all one family, which
+        may be the one that the page has."""
+        own = self.comparison
+        metric = self.primary
+        few = self.baseline is None or len(self.models) < 3
+        if few or own.empty or metric not in self.result.per_user:
+            return own
+        how = adjustment(own).how
+        how = "holm" if how in ("", "none") else how
+        return compare(self.result, [metric], baseline=None, correction=how)
+
+    def better(self, column: str) -> str:
+        """Return the direction of a column: "larger", "smaller" or an empty text."""
+        return direction_word(self.result, column)
+
+    def family(self, column: str) -> str:
+        """Return the family of a metric, an empty text for one of the caller's own."""
+        return self.meanings.set_index("column")["family"].get(column, "")
+
+    def values(self, column: str) -> DataFrame:
+        """Return the rows of one metric, by model."""
+        return self.summary[self.summary["column"] == column].set_index("model")
+
+    @cached_property
+    def order(self) -> list[str]:
+        """The models from the best to the worst by the first metric; undefined values come last."""
+        rising = self.better(self.primary) == "smaller"
+        return [*self.values(self.primary)["value"].sort_values(ascending=rising).index]
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The best model beside its rival, which is the baseline or else the second best; None with
+        one model."""
+        if len(self.order) < 2:
+            return None
+        rival = self.order[1] if self.baseline is None else self.baseline
+        return next(one for one in self.order if one != rival), rival
+
+    @property
+    def of_accuracy(self) -> bool:
+        """Whether the first metric says how good the lists are."""
+        return self.better(self.primary) == "larger" and self.family(self.primary) in ACCURACY[:3]
+
 
 MANY_PANELS = 9
 MATRIX_ABOVE = 12  # more pairs than these have stand in a matrix
@@ -57,26 +266,27 @@ MANY_LISTS_SHOWN = 5
 Sections = Iterator[Section]
 
 
+@dataclass
 class Page:
     """What the sections of one page read, and how they show it. Each picture gets a number, which
     keeps their ids apart, and models keep their looks."""
 
-    def __init__(
-        self, subject: Subject | None, tables: ReportTables, most: int, examples: Any
-    ) -> None:
-        self.subject = subject
-        self.tables = tables
-        self.most = most
-        self.examples = examples
-        self.drawn = 0
-        self.looks = {}
-        # Names and colours that the legend of an earlier picture has.
-        self.shown = set[tuple[str, str]]()
-        if subject:
-            base = [] if subject.baseline is None else [subject.baseline]
-            marked = [*dict.fromkeys([*base, *subject.order])]
-            # The same page has the same colours, whatever was drawn before.
-            self.looks = looks(subject.models, marked[: BEST + len(base)], {})
+    subject: Subject | None
+    tables: ReportTables
+    most: int
+    examples: Any
+    drawn: int = 0
+    # Names and colours that the legend of an earlier picture has.
+    shown: set[tuple[str, str]] = field(default_factory=set)
+
+    @cached_property
+    def looks(self) -> Mapping[str, ModelLook]:
+        """The looks of all models, the same whatever was drawn before."""
+        if not (subject := self.subject):
+            return {}
+        base = [] if subject.baseline is None else [subject.baseline]
+        marked = [*dict.fromkeys([*base, *subject.order])]
+        return looks(subject.models, marked[: BEST + len(base)], {})
 
     def draw(
         self, picture: Callable[..., Any], *args: Any, lines: int = 0, **options: Any
@@ -257,7 +467,7 @@ def segments_section(subject: Subject | None, page: Page) -> Sections:
         tables = [shown_table(*of_means)]
         if pair and metric in subject.tested:
             of_model = model_rows(subject.result)
-            both = np.sort(np.concatenate([of_model[one] for one in pair]))
+            both = np.concatenate([of_model[one] for one in pair])
             within = {" = ".join(one): np.intersect1d(both, rows) for one, rows in groups.items()}
             given = compare(
                 subject.result, [metric], baseline=pair[1], correction="holm", within=within

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,7 +49,7 @@ from ..given_tables import (
 )
 from ..kinds import TABLE_KINDS
 from ..leaderboard_values import seed_sentences
-from .page_blocks import (
+from ..page_blocks import (
     BESIDE,
     FOR_WHOM_WORSE,
     OVERTURN,
@@ -65,7 +64,7 @@ from .page_blocks import (
     name_of,
     plain,
 )
-from .report_inputs import BOTH_SIDES, GivenTable, Subject
+from .about_models import BOTH_SIDES, GivenTable, Subject
 
 POWER_Z = 0.8416  # of the normal distribution: 8 of 10
 OUT_OF_REACH = 100  # times as many lists as there are
@@ -94,17 +93,16 @@ OPEN_ACTIONS = {
 }
 
 
-def pair_row(table: DataFrame, metric: str, model: str, rival: str) -> tuple[Any, int]:
-    """Return the one row about two models as `model` sees it, None if it is not there, and how many
-    tests of the metric were adjusted together with it."""
+def pair_row(table: DataFrame, metric: str, model: str, rival: str) -> TableRow | None:
+    """Return the one row about two models as `model` sees it, and as `together` how many tests of
+    the metric were adjusted with it; None if it is not there."""
     on = table["metric"].map(str).eq(metric).to_numpy(bool)
-    alike = table[[*BOTH_SIDES]].astype(str).isin([model, rival]).all(axis=1)
-    places = np.flatnonzero(on & alike)
+    places = np.flatnonzero(on & table[[*BOTH_SIDES]].astype(str).isin([model, rival]).all(axis=1))
     if len(places) != 1:  # no row, or rows of several segments, none of which is about all lists
-        return None, 0
+        return None
     row = table.iloc[places[0]].to_dict()
     row = row if str(row["model"]) == model else turned(row)
-    return row, adjustment(table).among(places[0], on)
+    return {**row, "together": adjustment(table).among(places[0], on)}
 
 
 def card_section(case: Case) -> Section:
@@ -168,7 +166,7 @@ def case_of_row(row: TableRow, new: str, than: str, ship: str, keep: str) -> Cas
 
 def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> Section:
     """Return the card about the models of a result; `said` is what other sections say of it."""
-    case, together = _case(subject)
+    case = _case(subject)
     row = case.row
     own = sorted(_overturning(subject, check, case), key=lambda one: (not one.stops, not one.badge))
     harms, others = _other_metrics(subject, row)
@@ -177,7 +175,7 @@ def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> 
     if all(one.line != FOR_WHOM_WORSE for one in said):
         reasons.append(Reason("Not looked at: segments of users (segments=).", line=FOR_WHOM_WORSE))
     if row:
-        others = [*_amount(subject, row, together), *others]
+        others = [*_amount(subject, row), *others]
         sure += could_show(row)
     return card_section(case._replace(amounts=others, sure=sure, reasons=reasons))
 
@@ -185,9 +183,8 @@ def models_card(subject: Subject, check: GivenTable, said: Sequence[Reason]) -> 
 # -- which
 
 
-def _case(subject: Subject) -> tuple[Case, int]:
-    """Return what the first metric says of the best model, by the rules of docs/report.md, and how
-    many tests were adjusted together."""
+def _case(subject: Subject) -> Case:
+    """Return what the first metric says of the best model, by the rules of docs/report.md."""
     metric = subject.primary
     best = subject.order[0]
     values = subject.values(metric)
@@ -198,7 +195,7 @@ def _case(subject: Subject) -> tuple[Case, int]:
         which = f"{named} is {estimated(at['value'], at['ci_low'], at['ci_high'])}. One model was "
         which += "evaluated: nothing is compared."
         todo = "Compare it with a baseline before acting on it."
-        return Case(Badge("info", "one model"), [which], todo), 0
+        return Case(Badge("info", "one model"), [which], todo)
     todo = "Name a metric first that has a direction and a value for each list."
     if values["value"].isna().all():
         why = "is undefined for every list"
@@ -208,18 +205,17 @@ def _case(subject: Subject) -> tuple[Case, int]:
         why = "has no value per user to test"
     elif best == pair[1]:
         return _baseline_stays(subject)
+    elif row := pair_row(subject.comparison, metric, *pair):
+        return _of_pair(subject, row)
     else:
-        row, together = pair_row(subject.comparison, metric, *pair)
-        if row:
-            return _of_pair(subject, row, together), together
         why = f"has not one row of {' and '.join(map(subject.name, pair))} in the comparison that "
         why += "was given"
         todo = "Compare the two on all lists."
     which = f"There is no verdict: the first metric, {named}, {why}."
-    return Case(Badge("open", "no verdict"), [which], todo), 0
+    return Case(Badge("open", "no verdict"), [which], todo)
 
 
-def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
+def _of_pair(subject: Subject, row: TableRow) -> Case:
     """Return what the row about the best model and its rival says. Say that the model was picked
     among several, and whether the tests take that into account. Name the models beside the pair
     that are not shown to be worse than it, over all pairs of models."""
@@ -233,19 +229,20 @@ def _of_pair(subject: Subject, row: TableRow, together: int) -> Case:
     said = [f"It {_best_mean(subject)} of {n} models."]
     if n > 2:
         told = adjustment(subject.comparison)
-        said[0] += f" That it was picked among several {told.allows_for(together, n - 1)} taken "
-        said[0] += f"into account: the p-values are {told.words}."
+        taken = told.allows_for(row["together"], n - 1)
+        said[0] += f" That it was picked among several {taken} taken into account: the p-values "
+        said[0] += f"are {told.words}."
     if subject.baseline is None:
         said.append("No baseline was named, so the best model is compared with the second best.")
     else:
         against = "the baseline "
         keep = f"Keep {rival}. "
-    rows = (
-        pair_row(table, subject.primary, one, row["model"])[0]
+    known = [
+        found
         for one in subject.order
         if one not in (row["model"], row["baseline"])
-    )
-    known = [found for found in rows if found]
+        and (found := pair_row(table, subject.primary, one, row["model"]))
+    ]
     if known and row["withheld"] not in TOO_FEW:
         alike = _not_worse(subject, known)
         named = f"{'The other model' if len(known) == 1 else 'Each of the others'} is shown to be "
@@ -272,15 +269,15 @@ def _not_worse(subject: Subject, rows: list[TableRow]) -> list[str]:
     ]
 
 
-def _baseline_stays(subject: Subject) -> tuple[Case, int]:
+def _baseline_stays(subject: Subject) -> Case:
     """Return what the rows say where the baseline has the best mean."""
     base, *others = subject.order
     table = subject.comparison
     keep = subject.name(base)
     metric = subject.name(subject.primary)
     found = [pair_row(table, subject.primary, one, base) for one in others]
-    first, together = found[0]
-    rows = [row for row, _ in found if row]
+    first = found[0]
+    rows = [row for row in found if row]
     shown = _not_worse(subject, rows)
     doubted = [row for row in rows if look_of(row) == "warning"]
     all_worse = not shown and len(rows) == len(found)
@@ -296,7 +293,7 @@ def _baseline_stays(subject: Subject) -> tuple[Case, int]:
     if len(shown) > 1 and not (doubted and case.row and case.row["withheld"] in TOO_FEW):
         named = f"Not shown to be worse than {keep}: {listed(shown, MANY_NAMED, 'model')}"
         said.append(f"{named} (p-values {adjustment(table).words}).")
-    return case._replace(which=said), together
+    return case._replace(which=said)
 
 
 def collect(row: TableRow, n: float, unit: str) -> str:
@@ -337,7 +334,7 @@ def _best_mean(subject: Subject) -> str:
 # -- by how much, how sure
 
 
-def _amount(subject: Subject, row: TableRow, together: int) -> list[str]:
+def _amount(subject: Subject, row: TableRow) -> list[str]:
     """Say the difference, its interval, how many gain and lose, and the warnings of the row."""
     gain, lose = (int(row.get(one, 0)) for one in ("wins", "losses"))
     if subject.better(subject.primary) == "smaller":
@@ -347,7 +344,7 @@ def _amount(subject: Subject, row: TableRow, together: int) -> list[str]:
     text += "whose lists people judged " * ("n_human" in row)
     held = " The verdict is withheld, so that this is no finding." * is_withheld(row)
     text += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}.{held}"
-    text += " The interval holds for all comparisons of the page together." * (together > 1)
+    text += " The interval holds for all comparisons of the page together." * (row["together"] > 1)
     for code in warnings_of(row["remarks"]):
         text += f" Warning: {CAUTIONS[code].sentence}." * (code != row["withheld"])
     if "different_lists" not in codes_of(row["remarks"]) or "n_lists" not in row:
@@ -413,8 +410,7 @@ def _other_metrics(subject: Subject, row: TableRow | None) -> tuple[list[Reason]
     by_words = dict[str, list[str]]()
     pair = [str(row[side]) for side in BOTH_SIDES] if row else []
     for column in subject.columns[1:] if pair else ():
-        other, _ = pair_row(subject.comparison, column, *pair)
-        if not other:
+        if not (other := pair_row(subject.comparison, column, *pair)):
             continue
         of_best = pair[0] == subject.order[0]
         name = plain(subject.name(column))

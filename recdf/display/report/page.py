@@ -18,28 +18,42 @@ from pandas import DataFrame
 from ..._version import __version__
 from ...diagnostics.gate_records import Gate
 from ...diagnostics.history import History
-from ...errors import OptionError, not_loaded
+from ...errors import DataError, OptionError, not_loaded
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
-from ...experiments.decide.decide_experiment import ExperimentPlan
+from ...experiments.decide.decide_experiment import ExperimentPlan, decide_experiment
+from ...experiments.decide.experiment_health import withheld_by
 from ...judge.choices import Columns, Positive, checks_names
-from ...judge.comparisons import unit_of_rows
+from ...judge.comparisons import segments_first, unit_of_rows, with_known_codes
 from ...progress import Progress
-from ...publishing import publish_text, refuse_files
-from ...tables.cells import amount, visible
-from ..given_tables import model_rows
-from ..kinds import record_of
-from ..leaderboard_values import read_result
-from . import about_experiment, about_models
-from .about_models import Page, Sections
-from .card import card_section, models_card
-from .page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, FOR_WHOM_WORSE, OPEN, Section
-from .report_inputs import (
-    ReportTables,
-    Subject,
-    carried_segments,
-    read_report_tables,
+from ...publishing import publish_text, refuse_files, refuse_two_runs
+from ...tables.cells import amount, as_written, visible
+from ..given_tables import (
+    model_rows,
+    need,
+    need_gate,
+    need_history,
 )
+from ..kinds import TABLE_KINDS, record_of
+from ..leaderboard_values import read_result
+from ..page_blocks import BAR_HEIGHT, BAR_WIDTH, CLOSE, FOR_WHOM_WORSE, OPEN, Section
+from ..plot.effects import BY_PERIOD, PERIOD_COLUMNS
+from . import about_experiment, about_models
+from .about_models import GivenTable, Page, ReportTables, Sections, Subject
+from .card import card_section, models_card
+
+EXPERIMENT_SOURCE = (
+    "what rd.compare_variants or a function of rd.experiments returned, or a mapping of names to "
+    "such"
+)
+# Where the tables that have an argument of their own should come from.
+SOURCES = {
+    "health": "what rd.experiments.experiment_health returned",
+    "check": "what rd.check returned",
+    "off_policy": "what rd.ope.estimate returned",
+    "over_time": BY_PERIOD,
+}
+MANY_SEGMENTS = 12  # a carried column of more values names no segments
 
 
 @checks_names
@@ -211,22 +225,8 @@ def report(
             subject = Subject(result, baseline, k, comparison, unit_col, metrics, cheap)
             segments = carried_segments(subject.result) if segments is None else segments
         shown.add()
-        given = ReportTables(
-            {},
-            health,
-            check,
-            segments,
-            off_policy,
-            exposure,
-            log,
-            position,
-            over_time,
-            gate,
-            roles,
-            ran,
-            history=history,
-        )
-        tables = read_report_tables(experiment, given)
+        given = health, check, segments, off_policy, exposure, log, position, over_time, gate
+        tables = read_report_tables(experiment, ReportTables({}, *given, roles, ran, history))
         if not subject:
             of_models = {
                 "baseline": baseline,
@@ -315,10 +315,24 @@ def _report_sections(page: Page) -> list[Section]:
 
 
 def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
-    """Return the heading of a page, without a result that of its sections, and the line below
-    it."""
-    if page.subject:
-        return "Evaluation of recommendations", _population(page.subject)
+    """Return the heading of a page and the line below it: how many models and lists it is about,
+    and which lists; without a result, what its sections are about."""
+    if subject := page.subject:
+        lists = max(map(len, model_rows(subject.result).values()), default=0)
+        options = subject.result.spec.get("options", {})
+        known = {
+            "true": "lists of true",
+            "pred": "lists of pred",
+            "both": "lists in true and pred",
+            "all": "all lists",
+        }
+        who = known.get(str(options.get("users", "true")), "lists that were given")
+        said = (
+            f"{amount(len(subject.models), 'model')} · {amount(lists, 'list')} · population: {who}"
+        )
+        if options.get("like"):
+            said += f" · as {options['like']} computes them"
+        return "Evaluation of recommendations", said
     for table in page.tables.experiment.values():
         arms = [table.set_index(side)[f"n_{side}"] for side in ("control", "treatment")]
         users = pd.concat(arms).groupby(level=0).max()
@@ -329,23 +343,6 @@ def _heading(page: Page, sections: Sequence[Section]) -> tuple[str, str]:
         return "A/B test of recommendations", about
     titles = [one.title for one in sections if one.id not in ("validity", "verdict")]
     return "Recommendations" + f": {titles[0]}" * (len(titles) == 1), ""
-
-
-def _population(subject: Subject) -> str:
-    """Return how many models and lists a page is about, and which lists."""
-    lists = max(map(len, model_rows(subject.result).values()), default=0)
-    options = subject.result.spec.get("options", {})
-    known = {
-        "true": "lists of true",
-        "pred": "lists of pred",
-        "both": "lists in true and pred",
-        "all": "all lists",
-    }
-    who = known.get(str(options.get("users", "true")), "lists that were given")
-    said = f"{amount(len(subject.models), 'model')} · {amount(lists, 'list')} · population: {who}"
-    if options.get("like"):
-        said += f" · as {options['like']} computes them"
-    return said
 
 
 # -- the page
@@ -406,3 +403,80 @@ def _file(name: str) -> str:
 def _policy_digest(text: str) -> str:
     """Return the source expression of a policy that allows one inline style or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# -- the tables beside the result
+
+
+def carried_segments(result: Evaluation) -> GivenTable:
+    """Return the columns of few values that a result carries as segments of its users, if no two
+    models have other values."""
+    table = result.per_user
+    spec = result.spec
+    names = [
+        name
+        for name in spec.get("carry", {})
+        if name in table and table[name].nunique() <= MANY_SEGMENTS
+    ]
+    keys = spec["user_col"]
+    found = table[[*keys, *names]].drop_duplicates()
+    return found if names and not found.duplicated(keys).any() else None
+
+
+def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
+    """Check the tables beside the result: each must be what its function returns. Those of an
+    experiment are told by their columns: effects, those with an argument of their own, and others
+    beside the effects."""
+    experiment = {} if experiment is None else experiment
+    by_name = experiment if isinstance(experiment, Mapping) else {"": experiment}
+    parts: dict[str, Any] = {"experiment": {}, "beside": {}}
+    for name, table in by_name.items():
+        role = f"experiment[{name!r}]" if name else "experiment"
+        part = record_of(table).part
+        if part in ("experiment", "beside"):
+            read = with_known_codes(table, role) if part == "experiment" else segments_first(table)
+            parts[part][str(name)] = read
+        elif not part:
+            need(table, role, TABLE_KINDS["experiment"].columns, EXPERIMENT_SOURCE)
+        elif part in parts or getattr(given, part) is not None:
+            raise OptionError(
+                f"{role} is a second table for the part {part!r} of the page; pass one of them, or "
+                "make a page for each experiment"
+            )
+        else:
+            parts[part] = segments_first(table)
+    for name, source in SOURCES.items():
+        if (table := parts.get(name, getattr(given, name))) is not None:
+            columns = PERIOD_COLUMNS if name == "over_time" else TABLE_KINDS[name].columns
+            parts[name] = as_written(need(table, name, columns, source))
+    given = given._replace(**parts)
+    if isinstance(experiment, DataFrame) and given.health is not None:
+        # Of several tables, some may be of another run over the same users.
+        refuse_two_runs({"experiment": experiment, "health": given.health})
+    if given.gate is not None:
+        need_gate(given.gate)
+    if given.history is not None:
+        need_history(given.history)
+    alone = {name: parts[name] for name in SOURCES if name in parts and name != "check"}
+    for name, table in (alone | parts["experiment"] | parts["beside"]).items():
+        if table.empty:
+            raise DataError(
+                f"{name or 'experiment'} has no rows; leave it out, or pass the table that was "
+                "meant"
+            )
+    if given.log is not None and given.exposure is None:
+        raise OptionError(
+            "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from "
+            "rd.diagnostics.exposure_table)"
+        )
+    # What was compared without the health that stands beside it is withheld all the same.
+    code = "sample_ratio" * (given.health is not None and any(given.health["srm_flag"]))
+    of_effects = ("experiment", "beside", "segments", "over_time", "decision")
+    given = given._replace(**{name: withheld_by(code, getattr(given, name)) for name in of_effects})
+    if given.roles is None:
+        return given
+    if not given.experiment:
+        raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
+    table = next(iter(given.experiment.values()))
+    decision = decide_experiment(table, roles=given.roles, ran=given.ran)
+    return given._replace(decision=withheld_by(code, decision))

@@ -17,15 +17,15 @@ from xml.etree import ElementTree
 
 from ...errors import not_loaded
 from ...tables.cells import visible
-from ..plot import style
-from .page_blocks import Entry
+from ..page_blocks import Entry
+from ..plot import picture
 
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
 # Colours that the page decides, by their share of the ink: its ink, its muted ink, its lines, its
 # background.
 INK = "#1f2328"
-TONES = {1.0: "ink", style.MUTED: "muted", style.GRID: "grid", 0.0: "paper"}
+TONES = {1.0: "ink", picture.MUTED: "muted", picture.GRID: "grid", 0.0: "paper"}
 
 
 def drawing(
@@ -33,8 +33,8 @@ def drawing(
     number: int,
     *,
     size: tuple[float, float] = SIZE,
-    looks: Mapping[str, style.ModelLook] = {},
-) -> style.Drawing:
+    looks: Mapping[str, picture.ModelLook] = {},
+) -> picture.Drawing:
     """Return what `draw(ax)` draws, as SVG with its title, legend and caption beside it.
 
     `looks` are those of all models of the page, so that a model has one colour in all of its
@@ -59,8 +59,8 @@ def drawing(
         "hatch.linewidth": 0.8,
         "axes.facecolor": "#ffffff",
     }
-    page = style.Drawing(looks)
-    before = style.PAGE.set(page)
+    page = picture.Drawing(looks)
+    before = picture.PAGE.set(page)
     try:
         with matplotlib.rc_context(settings), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -74,13 +74,13 @@ def drawing(
             for i, artist in enumerate(ax.findobj(lambda one: hasattr(one, "recdf_says"))):
                 artist.set_gid(f"says-{i}")
                 said[f"says-{i}"] = artist.recdf_says
-            tones = {style.tone(ax, share): name for share, name in TONES.items()}
+            tones = {picture.tone(ax, share): name for share, name in TONES.items()}
             stream = io.StringIO()
             # Not savefig, which draws twice.
             canvas = FigureCanvasSVG(figure)
             canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     finally:
-        style.PAGE.reset(before)
+        picture.PAGE.reset(before)
     root = _root(stream.getvalue(), number, said, tones)
     label = f"{page.title}. {page.caption}".strip(". ")
     root.attrib |= {"role": "img", "aria-label": label, "class": "picture"}
@@ -130,7 +130,7 @@ def _root(
             words = (words if len(words) == 1 else [name])[: len(words)]
         for mark, text in zip(marks, words, strict=False):
             tip = ElementTree.Element("title")
-            tip.text = style.in_order(visible(text))
+            tip.text = picture.in_order(visible(text))
             mark.insert(0, tip)
         own |= _styles(own.pop("style", ""))
         own["id"] = f"p{number}-{own['id']}" if own.get("id") in used else ""
