@@ -262,25 +262,23 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
 def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> dict[str, Any]:
     """Return the fields of `Measured` for all counts, also of rows that side tables do not know,
     the groups of items, and the metrics of exposure."""
-    options, (true, pred) = call.options, matched.frames
-    counts, groups, exposure, exposed = {**matched.counts}, None, None, None
-    if not len(matched):
-        more = {} if call.item_by is None else without_group(matched, call.item_by)
-        return {"counts": counts | more}
-    gain = matched.true_lists.gain
-    item_col = options.item_col
-    if whole:
-        counts_of = lambda k, by: ListCounts(matched.at(k), by)  # noqa: E731
-        exposed = exposure_rows(counts_of, n_lists, call.requests, options)
-    elif call.per_item:
-        exposure = exposure_sums(matched, call.per_item, true[item_col], pred[item_col])
-    counts |= unknown_counts(matched, call.requests)
+    options, item_col = call.options, call.options.item_col
+    found: dict[str, Any] = {"counts": {**matched.counts}}
+    if len(matched):
+        if whole:
+            counts_of = lambda k, by: ListCounts(matched.at(k), by)  # noqa: E731
+            found["exposed"] = exposure_rows(counts_of, n_lists, call.requests, options)
+        elif call.per_item:
+            labels = [frame[item_col] for frame in matched.frames]
+            found["exposure"] = exposure_sums(matched, call.per_item, *labels)
+        found["counts"] |= unknown_counts(matched, call.requests)
+        if call.item_by is not None:
+            # The largest gain of the population, not of a group, is the scale of every group.
+            known = call.knowing(max_gain=float(matched.true_lists.gain.max(initial=0.0)))
+            found["groups"] = item_groups(matched, known.requests, options, call.item_by)
     if call.item_by is not None:
-        # The largest gain of the population, not of a group, is the scale of every group.
-        known = call.knowing(max_gain=float(gain.max())) if len(gain) else call
-        groups = item_groups(matched, known.requests, options, call.item_by)
-        counts |= groups.counts
-    return {"counts": counts, "groups": groups, "exposure": exposure, "exposed": exposed}
+        found["counts"] |= without_group(matched, call.item_by)
+    return found
 
 
 def _truth_digest(matched: Matched, call: Call) -> int | None:

@@ -15,7 +15,7 @@ from ..formats.trec_files import write_trec_values
 from ..inputs.codes import check_kinds, known_ids
 from ..inputs.door import table_of_users
 from ..inputs.ids import with_alike_ids
-from ..inputs.options import as_columns
+from ..inputs.options import ByName, as_columns
 from ..judge.choices import Columns
 from ..tables.cells import amount, beside_columns
 from .shown import HandedOver, result_html, result_text
@@ -515,45 +515,42 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
     if not isinstance(model_col, str):
         raise OptionError(f"⟦model_col={model_col!r}⟧; expected the name of a column as a text")
     parts = {str(name): _evaluation(name, result) for name, result in results.items()}
-    shared = {}
+    first_name, first = next(iter(parts.items()))
+    # The name of each model of a result in the joined one; None stands for the only one.
+    named: dict[str, dict[Any, str]] = {}
     for name, part in parts.items():
-        if model_col not in part.spec["by"] and model_col in {*part.per_user, *part.summary}:
+        with_models = model_col in part.spec["by"]
+        if not with_models and model_col in {*part.per_user, *part.summary}:
             raise OptionError(
                 f"⟦model_col={model_col!r}⟧ is another column of results[{name!r}]; name the "
                 "models otherwise"
             )
-        other = [one for one in part.spec["by"] if one != model_col]
-        shared[name] = f"lists by {part.spec['user_col']}" + (f", by {other}" if other else "")
-        shared[name] += f", weights {part.spec['weight']!r}" if "weight" in part.spec else ""
-        shared[name] += f", item_by {part.spec['item_by']!r}" if "item_by" in part.spec else ""
-    first_name, first = next(iter(shared.items()))
-    for name, found in shared.items():
-        if found != first:
+        one, other = (_lists_of(spec, model_col) for spec in (first.spec, part.spec))
+        if one != other:
             raise OptionError(
-                f"the results cannot be joined: {first_name!r} has {first}, and {name!r} has "
-                f"{found}"
+                f"the results cannot be joined: {first_name!r} has {one}, and {name!r} has {other}"
             )
-    of_all = parts[first_name].spec
-    for key in of_all["user_col"]:
+        known = part.per_user[model_col].unique() if with_models else [None]
+        named[name] = {one: name if len(known) == 1 else f"{name}: {one}" for one in known}
+    user_col = first.spec["user_col"]
+    for key in user_col:
         check_kinds(
             [known_ids(part.per_user, f"results[{name!r}]", key) for name, part in parts.items()]
         )
-    # The name of each model of a result in the joined one; None stands for the only one.
-    named: dict[str, dict[Any, str]] = {}
-    for name, part in parts.items():
-        known = part.per_user[model_col].unique() if model_col in part.spec["by"] else [None]
-        named[name] = {one: name if len(known) == 1 else f"{name}: {one}" for one in known}
     models = [one for found in named.values() for one in found.values()]
     for what, given in (("the name", list(map(str, results))), ("a model", models)):
         if twice := sorted({one for one in given if given.count(one) > 1}):
             raise OptionError(f"several results have {what} {twice[0]!r}; give them other names")
     metrics = {name: one for part in parts.values() for name, one in part.spec["metrics"].items()}
-    spec = {name: value for name, value in of_all.items() if name not in ("files", "truth")}
-    by = [model_col, *(name for name in of_all["by"] if name != model_col)]
-    truths = {part.spec.get("truth") for part in parts.values()}
-    if len(truths) == 1 and None not in truths:
-        spec["truth"] = truths.pop()
-    spec |= {"by": by, "metrics": metrics, "options": {**spec["options"], "by": by}}
+    by = [model_col, *(name for name in first.spec["by"] if name != model_col)]
+    spec = first.spec | {
+        "by": by,
+        "metrics": metrics,
+        "options": {**first.spec["options"], "by": by},
+    }
+    alike = all(part.spec.get("truth") == spec.get("truth") for part in parts.values())
+    for name in ("files",) if alike else ("files", "truth"):
+        spec.pop(name, None)
     spec["joined"] = {
         label: {key: part.spec[key] for key in OF_PARTS if key in part.spec}
         for name, part in parts.items()
@@ -563,7 +560,7 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
     spec["counts"] = {str(name): int(n) for name, n in counts.sum().items()}
     kept = set.intersection(*(set(part.per_user.columns) for part in parts.values()))
     kept |= {*metrics, model_col}
-    rows = with_alike_ids([part.per_user for part in parts.values()], of_all["user_col"], "results")
+    rows = with_alike_ids([part.per_user for part in parts.values()], user_col, "results")
     per_user, summary = (
         pd.concat(
             [
@@ -579,14 +576,20 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
     return Evaluation(per_user, summary, spec)
 
 
+def _lists_of(spec: ByName, model_col: str) -> str:
+    """Say what the rows of a result are about, which is alike in all results that are joined."""
+    by = [one for one in spec["by"] if one != model_col]
+    more = {"by": by, "weights": spec.get("weight"), "item_by": spec.get("item_by")}
+    of_rows = (f", {name} {one!r}" for name, one in more.items() if one)
+    return f"lists by {spec['user_col']}" + "".join(of_rows)
+
+
 def _evaluation(name: Any, result: Any) -> Evaluation:
     """Return a result, read from its folder if a path was given."""
-    if isinstance(result, Evaluation):
-        return result
     if hasattr(result, "to_pandas"):  # a result of an engine
         result = result.to_pandas()
-        if isinstance(result, Evaluation):
-            return result
+    if isinstance(result, Evaluation):
+        return result
     if isinstance(result, DataFrame):
         raise TypeError(
             f"results[{name!r}] is a DataFrame; expected a result of rd.evaluate or its folder. "

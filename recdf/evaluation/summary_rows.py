@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,8 +26,7 @@ from ..inputs.frames import column, without_dictionary
 from ..inputs.ids import read_ids
 from ..inputs.options import Options
 from ..inputs.sorting import flags_at, last_places, run_of
-from ..inputs.true_and_pred import added
-from ..matching.counts import Counts, ListCounts, Over, Sum
+from ..matching.counts import Counts, ListCounts
 from ..matching.hits import Hits
 from ..matching.lists import Matched
 from ..matching.side_tables.sides import IN_LISTS, Sides, read_sides
@@ -41,19 +40,15 @@ from .value_moments import OF_WEIGHTS, SUMMARY, GroupMoments, mean_table, refuse
 @dataclass(frozen=True)
 class ItemGroups:
     """Moments of accuracy metrics within each group, with the `labels` of the groups and the
-    `columns` of the metrics.
-
-    `counts` is the number of rows of `true` whose item is in no group.
-    """
+    `columns` of the metrics."""
 
     labels: Series
     columns: list[str]
     moments: list[GroupMoments]
-    counts: Mapping[str, int]
 
     def __add__(self, other: ItemGroups) -> ItemGroups:
         moments = [one + two for one, two in zip(self.moments, other.moments, strict=True)]
-        return ItemGroups(self.labels, self.columns, moments, added(self.counts, other.counts))
+        return ItemGroups(self.labels, self.columns, moments)
 
     def column(self, position: ndarray) -> Series:
         """Return the labels of groups at some positions, null for -1, in a dtype that keeps
@@ -115,7 +110,7 @@ def item_groups(
         of_lists = matched.list_by[population], len(matched.by), weight, undefined
         moments.append(GroupMoments.of(values, *of_lists))
     columns = [name for one in accuracy for name in one.columns]
-    return ItemGroups(Series(labels.names), columns, moments, without_group(matched, item_by))
+    return ItemGroups(Series(labels.names), columns, moments)
 
 
 def without_group(matched: Matched, item_by: str) -> dict[str, int]:
@@ -129,10 +124,8 @@ def population_within(matched: Matched, part: Matched, options: Options) -> ndar
     """Tell for each list whether it would be in the population if `true` had only the rows of
     `part`."""
     rule = options.population.rule
-    if rule in ("given", "pred"):
-        return np.ones(len(matched), bool)
-    population = part.at(None).n_judged > 0
-    return population | (matched.n_pred > 0) if rule == "all" else population
+    counts = (matched.n_pred > 0) & (rule == "all") | (rule in ("given", "pred"))
+    return counts | (part.at(None).n_judged > 0)
 
 
 STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
@@ -199,16 +192,14 @@ def exposure_rows(
         if request.per != "item":
             continue
         name = request.name if request.own_column is None else request.own_column
-        of_each = (counts(request.k, by) for by in range(len(n_lists)))
-        for by, value in enumerate(compute_counts(of_each, request, options)):
-            groups: dict[object, float] = value if isinstance(value, dict) else {None: value}
-            for group, part in groups.items():
-                settled = settle_undefined(np.array(part), request, options)
-                counted = float(settled) if n_lists[by] else np.nan
+        for by, n in enumerate(n_lists.tolist()):
+            groups, values = compute_counts(counts(request.k, by), request, options)
+            settled = settle_undefined(values, request, options) if n else values * np.nan
+            for group, part, value in zip(groups, values, settled, strict=True):
                 named = name if group is None else f"{name}[{group}]"
                 row = {"_by": by, "_metric": number, "metric": named, "k": request.k}
-                row |= {"value": counted, "n": 0 if np.isnan(counted) else n_lists[by]}
-                rows.append(row | {"n_undefined": n_lists[by] if np.isnan(part) else 0})
+                row |= {"value": value, "n": 0 if np.isnan(value) else n}
+                rows.append(row | {"n_undefined": n if np.isnan(part) else 0})
     found = DataFrame(rows, columns=["_by", "_metric", *SUMMARY])
     return found.astype({"k": "Int64", **whole, **dict.fromkeys(STATISTICS, "float64")})
 
@@ -218,7 +209,7 @@ def exposure_rows(
 # between parts. So sums are stored by the labels of `pred` and of `true`, or by the rows of the
 # log. At the end each metric is computed once, from the sums.
 
-Role = Literal["true", "pred"]
+LABEL = "label"
 
 
 def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
@@ -243,51 +234,28 @@ def label_array(series: Series) -> pa.Array:
     return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
 
 
-class SumKey(NamedTuple):
-    """The lists that a sum is over (the cut-off k, and the position of their `by` value), and the
-    name of the sum."""
-
-    k: int | None
-    by: int
-    name: str
-
-
 @dataclass(frozen=True)
 class ExposureSums:
     """Sums over lists of some parts, for the metrics of exposure.
 
-    labels : distinct items of each frame · over : the items that each sum is about · sums : arrays
-    with one number per label of `pred` or `true`, or per row of the log; a sum about lists counts
-    as filled up with zeros.
+    Each table has a column of labels, which are the items of "pred" or "true" or the numbers of the
+    items of "log", and a column for each sum over these items. The name of a column has the cut-off
+    k, the position of the `by` value and the name of the sum. A sum about lists has a table of its
+    own.
     """
 
-    labels: Mapping[Role, pa.Array]
-    over: Mapping[str, Over]
-    sums: Mapping[SumKey, ndarray]
+    tables: Mapping[str, pa.Table]
 
     def __add__(self, other: ExposureSums) -> ExposureSums:
-        labels: dict[Role, pa.Array] = {}
-        places: dict[str, tuple[ndarray, ndarray]] = {}
-        for role in self.labels:  # distinct values of both, in order of first appearance
-            one = self.labels[role]
-            two = other.labels[role]
-            same = one.type == two.type
-            kind = one.type if same else common_type([one.type, two.type]) or one.type
-            both = pa.concat_arrays([one.cast(kind), two.cast(kind)]).dictionary_encode()
-            at = both.indices.to_numpy()
-            labels[role], places[role] = both.dictionary, (at[: len(one)], at[len(one) :])
-        over = {**self.over, **other.over}
-        sums: dict[SumKey, ndarray] = {}
-        for key in dict.fromkeys([*self.sums, *other.sums]):
-            about: Any = over[key.name]
-            given = [(i, one.sums[key]) for i, one in enumerate((self, other)) if key in one.sums]
-            length = max(len(values) for _, values in given)
-            length = len(labels[about]) if about in places else length
-            total = np.zeros(length, np.result_type(*(values for _, values in given)))
-            for i, values in given:
-                total[places[about][i] if about in places else slice(len(values))] += values
-            sums[key] = total
-        return ExposureSums(labels, over, sums)
+        tables = {}
+        for about, one in self.tables.items():
+            both = pa.concat_tables([one, other.tables[about]], promote_options="permissive")
+            names = both.column_names[1:]
+            found = both.group_by(LABEL, use_threads=False)
+            total = found.aggregate([(name, "sum") for name in names])
+            sums = {name: pc.fill_null(total[f"{name}_sum"], 0) for name in names}
+            tables[about] = pa.table({LABEL: total[LABEL], **sums})
+        return ExposureSums(tables)
 
 
 def exposure_sums(
@@ -296,38 +264,32 @@ def exposure_sums(
     """Count the sums that some metrics of exposure name; the item columns of both frames give the
     labels."""
     true = matched.true_lists
-    codes = {
-        "pred": distinct_items(matched.item, matched.n_items),
-        "true": distinct_items(true.item, matched.n_items),
+    codes, place = distinct_items(matched.item, matched.n_items)
+    codes_of_true, true_place = distinct_items(true.item, matched.n_items)
+    tables: dict[str, dict[str, Any]] = {
+        "pred": {LABEL: label_array(pred_item.take(matched.rows(place)))},
+        "true": {LABEL: label_array(true_item.take(true.rows(true_place)))},
     }
-    labels: dict[Role, pa.Array] = {
-        "true": label_array(true_item.take(true.rows(codes["true"][1]))),
-        "pred": label_array(pred_item.take(matched.rows(codes["pred"][1]))),
-    }
-    over: dict[str, Over] = {}
-    sums: dict[SumKey, ndarray] = {}
-    needed_at: dict[int | None, dict[str, tuple[Sum, Request]]] = {}  # by k, each once
-    for request in requests:
-        for one in request.sums:
-            needed_at.setdefault(request.k, {}).setdefault(one.name, (one, request))
-    for k, needed in needed_at.items():
-        for by in range(len(matched.by)):
-            counts = ListCounts(matched.at(k), by)
-            for one, request in needed.values():
+    for by in range(len(matched.by)):
+        counts = {k: ListCounts(matched.at(k), by) for k in {one.k for one in requests}}
+        for request in requests:
+            for one in request.sums:
                 with naming(request):
-                    values = counts.summed(*one)
+                    values = counts[request.k].summed(*one)
                 # A sum for each group of users is one sum per group, since other parts may have
                 # other groups.
-                parts = values if isinstance(values, dict) else {None: values}
+                parts = {"": values}
+                if isinstance(values, dict):
+                    parts = {f":{group}": part for group, part in values.items()}
                 for group, part in parts.items():
-                    name = one.name if group is None else f"{one.name}:{group}"
-                    over[name] = one.over
+                    name = f"{request.k} {by} {one.name}{group}"
                     if one.over == "log":
                         part = part[matched.sides.log.item]
                     elif one.over != "lists":
-                        part = part[codes[one.over][0]]
-                    sums[SumKey(k, by, name)] = part
-    return ExposureSums(labels, over, sums)
+                        part = part[codes if one.over == "pred" else codes_of_true]
+                    about = name if one.over == "lists" else one.over
+                    tables.setdefault(about, {LABEL: np.arange(len(part))})[name] = part
+    return ExposureSums({about: pa.table(columns) for about, columns in tables.items()})
 
 
 def distinct_items(item: ndarray, n_items: int) -> tuple[ndarray, ndarray]:
@@ -345,24 +307,26 @@ def counts_of(
     # No metric of exposure reads a baseline, or what was left out of the lists.
     checked = read_sides({name: given[name] for name in given if name not in IN_LISTS}, options)
     ids = {}
-    for role, labels in sums.labels.items():
-        values = Series(labels, dtype=pd.ArrowDtype(labels.type))
-        ids[str(role)] = read_ids(values, f"{role}[{options.item_col!r}]")
+    for role in ("true", "pred"):
+        values = Series(pd.arrays.ArrowExtensionArray(sums.tables[role][LABEL]))
+        ids[role] = read_ids(values, f"{role}[{options.item_col!r}]")
     items = encode([*ids.values(), *checked.item_ids.values()])
     coded = [column.all() for column in items.columns]
     side_codes = dict(zip(checked.item_ids, coded[len(ids) :], strict=True))
     sides = Sides(checked, side_codes, items, None, None)
-    code = {**dict(zip(ids, coded, strict=False)), "log": side_codes.get("log")}
+    code = side_codes | dict(zip(ids, coded, strict=False))
 
     def counts(k: int | None, by: int) -> Counts:
         found = {}
-        for key, values in sums.sums.items():
-            if key[:2] != (k, by):
-                continue
-            found[key.name] = values
-            if (at := code.get(sums.over[key.name])) is not None:
-                found[key.name] = np.zeros(items.n, values.dtype)
-                found[key.name][at] = values
+        start = f"{k} {by} "
+        for about, table in sums.tables.items():
+            for name in table.column_names:
+                if name.startswith(start):
+                    values = own = table[name].to_numpy()
+                    if about in code:
+                        values = np.zeros(items.n, own.dtype)
+                        values[code[about]] = own
+                    found[name.removeprefix(start)] = values
         return Counts(np.iinfo(np.int64).max if k is None else k, sides, items.n, found)
 
     return counts

@@ -6,7 +6,7 @@ The per-user table has one row per list, with the labels of the list and the val
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -99,23 +99,18 @@ def defined_values(matched: Matched, request: Request, options: Options) -> dict
 
 
 def compute_counts(
-    counts: Iterable[Counts], request: Request, options: Options
-) -> list[float | dict[object, float]]:
-    """Compute one request from the counts of each `by` value: a number, or a mapping of groups to
-    numbers.
+    counts: Counts, request: Request, options: Options
+) -> tuple[list[object], Floats]:
+    """Compute one request from the counts of a `by` value: the groups of items that have a number
+    each, or None for all, and the numbers.
 
     Undefined numbers are NaN, or raise where that is asked.
     """
-    found: list[float | dict[object, float]] = []
-    for one in counts:
-        value = _run_kernel(request, one)
-        parts = value if isinstance(value, dict) else {None: value}
-        values = _onto_bounds(np.array(list(parts.values()), np.float64), request.bounds)
-        _refuse_beyond(values, request)
-        values = _refuse_undefined(request.columns[0], values, options)
-        numbers: dict[object, float] = dict(zip(parts, values.tolist(), strict=True))
-        found.append(numbers if isinstance(value, dict) else numbers[None])
-    return found
+    value = _run_kernel(request, counts)
+    parts = value if isinstance(value, dict) else {None: value}
+    values = _onto_bounds(np.array(list(parts.values()), np.float64), request.bounds)
+    _refuse_beyond(values, request)
+    return list(parts), _refuse_undefined(request.columns[0], values, options)
 
 
 def _run_kernel(request: Request, of: object) -> Any:

@@ -38,62 +38,55 @@ from .subtopics import (
 # Similarities are computed for one block of lists at a time, and never for all pairs of items.
 
 
-def rows_of(lists: Lists, which: ndarray, row_of: ndarray) -> ndarray:
-    """Return the feature row of each recommended item of some lists, as an array (lists, ranks); -1
-    means none."""
-    n_shown = lists.n_shown[which]
-    ranks = np.arange(n_shown.max(initial=0))
-    places = lists.matched.start[which][:, None] + ranks
-    inside = ranks < n_shown[:, None]
-    return np.where(inside, row_of[lists.matched.item[np.where(inside, places, 0)]], -1)
+def rows_of(like: Likeness, item: ndarray, start: ndarray, length: ndarray) -> ndarray:
+    """Return the feature row of each item of some lists, as an array (lists, ranks); -1 for an item
+    without features and past the end of a list."""
+    ranks = np.arange(length.max(initial=0))
+    inside = ranks < length[:, None]
+    return np.where(inside, like.row_of[item[np.where(inside, start[:, None] + ranks, 0)]], -1)
 
 
 def blocks(bytes_of_list: ndarray) -> Iterator[ndarray]:
     """Yield blocks of lists of similar length that need `feature_bytes` each. Lists that need none
     are left out."""
     order = np.argsort(bytes_of_list, kind="stable")
-    order = order[np.searchsorted(bytes_of_list[order], 0, side="right") :]
-    low = 0
+    needed = bytes_of_list[order]
+    low = int(np.searchsorted(needed, 0, side="right"))
     while low < len(order):
-        high = min(
-            low + max(1, sizes().feature_bytes // int(bytes_of_list[order[low]])), len(order)
-        )
-        # The last list of a block needs the most memory, and all lists of the block are padded to
-        # its length.
-        while (
-            high - low > 1
-            and (high - low) * bytes_of_list[order[high - 1]] > 2 * sizes().feature_bytes
-        ):
-            high = low + (high - low + 1) // 2
+        # All lists of a block are padded to the length of the last one, which needs at most twice
+        # the memory of the first.
+        most = low + max(1, sizes().feature_bytes // int(needed[low]))
+        high = min(most, int(np.searchsorted(needed, 2 * needed[low], side="right")))
         yield order[low:high]
         low = high
 
 
 def mean_similarity(lists: Lists, like: Likeness) -> ndarray:
     """Return the mean similarity over the pairs of recommended items of each list; NaN for lists
-    without a pair."""
+    without such a pair."""
     total = np.zeros(len(lists))
     n = np.zeros(len(lists))
     if like.vectors is not None:
-        # The sum of x·y over all pairs is (|Σ x|² − Σ |x|²) / 2, so no pair has to be formed.
         vectors, scale = like.vectors
         squares = np.einsum("ij,ij->i", vectors, vectors)
-        for some in blocks(lists.n_shown * 8 * max(vectors.shape[1], 1)):
-            rows = rows_of(lists, some, like.row_of)
-            added = vectors[rows[:, 0]]
-            alone = squares[rows[:, 0]]
-            for rank in range(1, rows.shape[1]):
-                added += vectors[rows[:, rank]]
-                alone += squares[rows[:, rank]]
-            total[some] = (np.einsum("ij,ij->i", added, added) - alone) / (2 * scale)
-            n[some] = np.count_nonzero(rows >= 0, axis=1)
+        needed = lists.n_shown * 8 * max(vectors.shape[1], 1)
     else:
         _, pair_bytes, row_bytes = like.similar
-        for some in blocks(lists.n_shown**2 * pair_bytes + lists.n_shown * row_bytes):
-            rows = rows_of(lists, some, like.row_of)
+        needed = lists.n_shown**2 * pair_bytes + lists.n_shown * row_bytes
+    for some in blocks(needed):
+        rows = rows_of(like, lists.matched.item, lists.matched.start[some], lists.n_shown[some])
+        n[some] = np.count_nonzero(rows >= 0, axis=1)
+        if like.vectors is None:
             step = max(1, sizes().product // (rows.shape[1] * max(row_bytes // 4, 1)))
             total[some] = _pair_sums(like, rows, step)
-            n[some] = np.count_nonzero(rows >= 0, axis=1)
+            continue
+        # The sum of x·y over all pairs is (|Σ x|² − Σ |x|²) / 2, so no pair has to be formed.
+        added = vectors[rows[:, 0]]
+        alone = squares[rows[:, 0]]
+        for rank in range(1, rows.shape[1]):
+            added += vectors[rows[:, rank]]
+            alone += squares[rows[:, rank]]
+        total[some] = (np.einsum("ij,ij->i", added, added) - alone) / (2 * scale)
     return ratio(total, n * (n - 1) / 2)
 
 
@@ -129,23 +122,17 @@ def nearest(lists: Lists, like: Likeness) -> ndarray:
     matched = lists.matched
     similar, pair_bytes, row_bytes = like.similar
     start, item, _ = log.pairs
-    past_row = like.row_of[item]
     found = np.full(len(matched.item), np.nan)
     for some in blocks(
         log.n_history * lists.n_shown * pair_bytes + (log.n_history > 0) * lists.n_shown * row_bytes
     ):
-        rows = rows_of(lists, some, like.row_of)
-        length = log.n_history[some]
-        steps = np.arange(length.max())
-        inside = steps < length[:, None]
-        past = np.where(
-            inside, past_row[np.where(inside, start[log.list_user[some]][:, None] + steps, 0)], -1
-        )
+        n_shown = lists.n_shown[some]
+        rows = rows_of(like, matched.item, matched.start[some], n_shown)
+        past = rows_of(like, item, start[log.list_user[some]], log.n_history[some])
         known = (rows >= 0)[:, :, None] & (past >= 0)[:, None]
         largest = np.where(known, similar(rows, past), -np.inf).max(axis=2)
-        places = spans(matched.start[some], lists.n_shown[some])
-        largest = largest[np.arange(rows.shape[1]) < lists.n_shown[some][:, None]]
-        found[places] = np.where(np.isneginf(largest), np.nan, largest)
+        largest = largest[np.arange(rows.shape[1]) < n_shown[:, None]]
+        found[spans(matched.start[some], n_shown)] = np.where(np.isneginf(largest), np.nan, largest)
     return found
 
 
@@ -175,18 +162,12 @@ def _alike_pairs(like: Likeness, one: ndarray, two: ndarray) -> ndarray:
     """Return the similarities of pairs of item codes, 0 where one of them is not known."""
     one = like.row_of[one]
     two = like.row_of[two]
-    (similar, pair_bytes, row_bytes), product = like.similar, like.vectors
+    similar, pair_bytes, row_bytes = like.similar
     found = np.zeros(len(one))
     step = max(1, sizes().feature_bytes // (pair_bytes + 2 * row_bytes))
     for low in range(0, len(one), step):
-        a = one[low : low + step]
-        b = two[low : low + step]
-        if product is not None:
-            found[low : low + step] = (
-                np.einsum("ij,ij->i", product[0][a], product[0][b]) / product[1]
-            )
-        else:
-            found[low : low + step] = similar(a[:, None], b[:, None])[:, 0, 0]
+        a, b = (rows[low : low + step, None] for rows in (one, two))
+        found[low : low + step] = similar(a, b)[:, 0, 0]
     return np.where((one >= 0) & (two >= 0), found, 0.0)
 
 

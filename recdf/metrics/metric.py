@@ -77,13 +77,10 @@ class Metric(MetricRecord):
                 columns = compute(matched, request, call.options)
                 found = {name: mean(values, matched.weight) for name, values in columns.items()}
                 return found if len(found) > 1 else next(iter(found.values()))
-            value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
-            parts = value if isinstance(value, dict) else {None: value}
-            settled = {
-                group: float(settle_undefined(np.array(part), request, call.options))
-                for group, part in parts.items()
-            }
-            return settled if isinstance(value, dict) else settled[None]
+            counts = ListCounts(matched.at(request.k))
+            groups, numbers = compute_counts(counts, request, call.options)
+            settled = settle_undefined(numbers, request, call.options).tolist()
+            return settled[0] if groups == [None] else dict(zip(groups, settled, strict=True))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
         """What is asked by these arguments, and `true` and `pred` among them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy import ndarray
@@ -24,22 +24,19 @@ from .metric import NOT_NEGATIVE, metric
 # equal propensities change nothing.
 
 
-def observed_hits(lists: Lists) -> ndarray:
+def observed_hits(lists: Lists) -> Any:
     """Return v of each hit."""
-    return lists.item_weights.take(lists.hits.true_place)
+    weights = lists.item_weights
+    return 1.0 if weights is None else weights.take(lists.hits.true_place)
 
 
-def best_possible(lists: Lists) -> ndarray:
-    """Sum v over the min(k, n_true) relevant items of each list that have the largest v."""
-    return lists.sum_best(lists.item_weights, lambda hits: hits.gain)
-
-
-def possible(lists: Lists, kind: str, name: str) -> ndarray:
-    """Return Σ v of the relevant items, or of the min(k, n_true) best of them."""
-    refuse(name, kind, ("relevant", "achievable"))
+def possible(lists: Lists, kind: str = "achievable") -> ndarray:
+    """Return Σ v of the relevant items, or of the min(k, n_true) of them with the largest v."""
+    if lists.item_weights is None:
+        return lists.n_true if kind == "relevant" else np.minimum(lists.k, lists.n_true)
     if kind == "relevant":
         return lists.sum_true(lists.item_weights)
-    return best_possible(lists)
+    return lists.sum_best(lists.item_weights, lambda hits: hits.gain)
 
 
 def refuse(name: str, value: str, taken: tuple[str, ...]) -> None:
@@ -162,7 +159,7 @@ def precision(
         # Σ v of the hits, divided by d times the mean v of the best relevant items.
         refuse("divisor", divisor, ("k", "achievable"))
         n_best = np.minimum(lists.k, lists.n_true)
-        share = ratio(lists.sum(observed_hits(lists)), best_possible(lists))
+        share = ratio(lists.sum(observed_hits(lists)), possible(lists))
         if divisor == "achievable":
             return share
         return np.where(n_best > 0, share * n_best / lists.k, 0.0)
@@ -213,11 +210,10 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
     >>> rd.recall({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=1, divisor="achievable")
     1.0
     """
+    found = lists.n_hits
     if lists.item_weights is not None:
-        return ratio(lists.sum(observed_hits(lists)), possible(lists, divisor, "divisor"))
-    return ratio(
-        lists.n_hits, lists.n_true if divisor == "relevant" else np.minimum(lists.k, lists.n_true)
-    )
+        found = lists.sum(observed_hits(lists))
+    return ratio(found, possible(lists, divisor))
 
 
 @metric(aliases=("fbeta",))

@@ -44,10 +44,10 @@ Chance = Literal[
     "weights",
 ]
 
-# Models whose users stop at k, models without C(i), and models whose users stop at a hit.
+# Models whose users stop at k, models without C(i), and models whose C(i) depends on the hits.
 UP_TO_K = ("precision", "sdcg", "bpm", "nerr8", "nerr9", "set", "weights")
 WITHOUT_CHANCE = ("tbg", "umeasure", "weights")
-SATISFIED = ("bpm", "nerr8", "nerr9", "nerr10", "nerr11")
+BY_HITS = ("inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11")
 
 
 class Walk(NamedTuple):
@@ -219,11 +219,9 @@ def user_model(
     p = 1 / (1 + rate) if model == "npv" else p or (0.9 if model == "nerr10" else 0.8)
     reader = Reader(model, p, T, beta, halflife, length, weights, view.k, cut and lists.k <= depth)
     scale = None if gain == "binary" else largest_gain(lists, max_gain, "user_model") or 1.0
-    walk = (
-        WALKS.get(model, _walk_by_rank)
-        if cost_col is None
-        else partial(_walk_by_time, cost_col=cost_col)
-    )
+    walk: Callable[..., Walk] = _walk_in_turn if model in BY_HITS else _walk_by_rank
+    if cost_col is not None:
+        walk = partial(_walk_by_time, cost_col=cost_col)
 
     def walked(
         unknown: bool,
@@ -261,89 +259,60 @@ def _walk_by_rank(view: Lists, reader: Reader, scale: float | None, unknown: boo
     return Walk(gain, items, reader.further)
 
 
-def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
-    """The walk of a user who stops at an item with the chance γ, or, as bpm says, once the gain
-    reaches T; an unknown item has γ = 1."""
+def _walk_in_turn(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
+    """The walk of a user whose chance to go on depends on what was found: from entry to entry, for
+    all lists at a time."""
     entries = view.judged if unknown else view.hits
-    n = len(view)
+    share = _shares(entries, scale)
     sees = reader.sees(np.arange(1, reader.last + 2))
     total = reader.total
+    bpm, inst = reader.model == "bpm", reader.model == "inst"
+    gain, items, gained, skipped = np.zeros((4, len(view)))
+    rank = np.zeros(len(view), np.int64)
+    chance = np.ones(len(view))  # V of the rank after the last entry is chance · sees
 
-    def between(above: ndarray, found: ndarray, to: Any) -> tuple[ndarray, Any]:
-        """Σ V over the ranks from one entry to another, and the share of users who get there, both
-        for 1 user at the first."""
+    def found(on: Any) -> ndarray:
+        """Σ γ of the ranks so far."""
+        return gained[on] / (scale or 1.0) + unknown * skipped[on]
+
+    def passed(on: Any, to: Any) -> tuple[ndarray, ndarray]:
+        """Σ V over the ranks from one entry to another, none with a gain or all with γ = 1, and the
+        chance after them."""
+        left = chance[on]
+        n = to - rank[on]
+        if inst:
+            slack = rank[on] - found(on) + 2 * reader.T
+            if not unknown:
+                between = slack**2 * (_trigamma(slack) - _trigamma(slack + n))
+                return left * between, left * (slack / (slack + n)) ** 2
+            # The slack stays, so that V falls by the same factor at each rank.
+            factor = ((slack - 1) / slack) ** 2
+            between = np.where(factor == 1, n, ratio(1 - factor**n, 1 - factor))
+            return left * between, left * factor**n
         if not unknown:
-            return total[to] - total[above], 1.0
-        if reader.model == "bpm":
-            wanted = np.ceil(reader.T - found)
-            return np.minimum(to - above, wanted), to - above < wanted
-        return sees[above] * (to > above), to == above
+            return left * (total[to] - total[rank[on]]), left
+        most = np.ceil(reader.T - found(on)) if bpm else 1
+        return left * sees[rank[on]] * np.minimum(n, most), left * (n < most)
 
-    share = _shares(entries, scale)
-    rank = entries.rank
-    heads = entries.number == 1
-    found = share  # only bpm asks what was found
-    if reader.model == "bpm":
-        found = running(np.add, entries.number, share if scale is None else entries.gain)
-        found = found / (scale or 1.0) + unknown * (rank - entries.number)
-    above, gained = (np.where(heads, 0, np.roll(one, 1)) for one in (rank, found))
-    passed, there = between(above, gained, rank - 1)
-    if reader.model == "bpm":
-        after: ndarray = found < reader.T
-    else:
-        after = running(np.multiply, entries.number, there * (1 - share))
-    left = np.where(heads, 1.0, np.roll(after, 1))
-    seen = left * there * sees[rank - 1]
-    last = np.roll(heads, -1)
-    end = np.zeros((2, n))
-    still = np.ones(n)
-    end[:, entries.list[last]], still[entries.list[last]] = (rank[last], found[last]), after[last]
-    rest = still * between(end[0].astype(np.int64), end[1], reader.last)[0]
-    return Walk(
-        view.sum(unknown * left * passed + seen * share, entries) + unknown * rest,
-        view.sum(left * passed + seen, entries) + rest,
-        still * reader.further,
-    )
-
-
-def _walk_of_inst(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
-    """The walk of a user who expects T and goes on the less readily, the more was found."""
-    entries = view.judged if unknown else view.hits
-    wanted = 2 * reader.T
-    share = _shares(entries, scale)
-    n = len(view)
-    gain, items, rank, so_far = np.zeros((4, n))
-    chance = np.ones(n)
     for place in in_turn(entries.number):
         on = entries.list[place]
-        here = entries.rank[place]
-        between = here - rank[on] - 1
-        more, reached = _run_of_inst(chance[on], rank[on] - so_far[on] + wanted, between, unknown)
-        items[on] += more + reached
-        gain[on] += unknown * more + reached * share[place]
-        so_far[on] += unknown * between + share[place]
-        rank[on] = here
-        slack = here - so_far[on] + wanted
-        chance[on] = reached * ((slack - 1) / slack) ** 2
-    more, further = _run_of_inst(chance, rank - so_far + wanted, reader.last - rank, unknown)
-    return Walk(gain + unknown * more, items + more, further)
-
-
-def _run_of_inst(
-    chance: ndarray, slack: ndarray, n: ndarray, unknown: bool
-) -> tuple[ndarray, ndarray]:
-    """Σ V over n ranks, none with a gain or all with γ = 1, and V of the rank after them.
-
-    `chance` is V of the first one. `slack` is 2T, plus the rank before them, minus the gain so far.
-    """
-    if unknown:  # the slack stays, so that V falls by the same factor at each rank
-        factor = ((slack - 1) / slack) ** 2
-        return chance * np.where(
-            factor == 1, n, ratio(1 - factor**n, 1 - factor)
-        ), chance * factor**n
-    return chance * slack**2 * (_trigamma(slack) - _trigamma(slack + n)), chance * (
-        slack / (slack + n)
-    ) ** 2
+        above = entries.rank[place] - 1
+        more, left = passed(on, above)
+        seen = left * sees[above]
+        items[on] += more + seen
+        gain[on] += unknown * more + seen * share[place]
+        gained[on] += share[place] if scale is None else entries.gain[place]
+        skipped[on] += above - rank[on]
+        rank[on] = above + 1
+        goes_on: ndarray = 1 - share[place]
+        if bpm:
+            goes_on = found(on) < reader.T
+        elif inst:
+            slack = rank[on] - found(on) + 2 * reader.T
+            goes_on = ((slack - 1) / slack) ** 2
+        chance[on] = left * goes_on
+    more, left = passed(slice(None), reader.last)
+    return Walk(gain + unknown * more, items + more, left * reader.further)
 
 
 def _trigamma(x: ndarray) -> ndarray:
@@ -394,12 +363,6 @@ def _costs(view: Lists, name: str) -> ndarray:
     if len(lacking):
         raise DataError(f"items has no {name!r} for {len(lacking):,} items of pred")
     return found
-
-
-WALKS: dict[str, Callable[..., Walk]] = {
-    "inst": _walk_of_inst,
-    **dict.fromkeys(SATISFIED, _walk_until_satisfied),
-}
 
 
 @metric(better="smaller", optional=("not_judged",))

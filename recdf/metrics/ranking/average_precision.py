@@ -13,7 +13,7 @@ from ...errors import OptionError
 from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
 from ..metric import NOT_NEGATIVE, metric
-from ..relevance import best_possible, observed_hits, possible, refuse
+from ..relevance import observed_hits, possible, refuse
 from .dcg import largest_gain
 from .preference import ByScore, ranked_by
 
@@ -35,7 +35,7 @@ def _normalized(lists: Lists, total: ndarray, normalizer: str) -> ndarray:
     if normalizer == "shown":
         below = np.minimum(n, lists.n_shown)
         return np.where((n > 0) & (below == 0), 0.0, ratio(total, below))
-    return ratio(total, n if normalizer == "relevant" else np.minimum(lists.k, n))
+    return ratio(total, possible(lists, normalizer))
 
 
 @metric(
@@ -96,11 +96,10 @@ def mapr(
     if lists.item_weights is not None:
         refuse("transform", transform, ("none",))
         refuse("tied", tied, ("ranked",))
-        # P@i is the plain share of hits in ranks 1 to i.
-        total = lists.sum(observed_hits(lists) * lists.hits.number / lists.hits.rank)
-        return ratio(total, possible(lists, normalizer, "normalizer"))
+        refuse("normalizer", normalizer, ("relevant", "achievable"))
     lists = ranked_by(lists, tied)
-    total = lists.sum(lists.hits.number / lists.hits.rank)
+    # P@i is the plain share of hits in ranks 1 to i.
+    total = lists.sum(observed_hits(lists) * lists.hits.number / lists.hits.rank)
     if transform == "none":
         return _normalized(lists, total, normalizer)
     if normalizer != "relevant":
@@ -194,15 +193,14 @@ def mrr(
     """
     if lists.item_weights is not None:
         refuse("tied", tied, ("ranked",))
-        earned = observed_hits(lists) / lists.hits.rank
-        if of == "all":
-            return ratio(lists.sum(earned), possible(lists, "relevant", "of"))
-        first = lists.sum(np.where(lists.hits.number == 1, earned, 0.0))
-        return np.where(first > 0, ratio(first, best_possible(lists.matched.at(1))), 0.0)
     lists = ranked_by(lists, tied)
     if of == "all":
-        return ratio(lists.sum(1 / lists.hits.rank), lists.n_true)
-    return 1 / lists.first_rank
+        return ratio(lists.sum(observed_hits(lists) / lists.hits.rank), possible(lists, "relevant"))
+    if lists.item_weights is None:
+        return 1 / lists.first_rank
+    earned = np.where(lists.hits.number == 1, observed_hits(lists) / lists.hits.rank, 0.0)
+    first = lists.sum(earned)
+    return np.where(first > 0, ratio(first, possible(lists.matched.at(1))), 0.0)
 
 
 BY_BEST = {"bounds": (0.0, 1.0)}

@@ -56,19 +56,15 @@ def largest_gain(lists: Lists, max_gain: float | None, name: str) -> float:
 
 
 def discounts_of(kind: AnyDiscount, log_base: float, rank: ndarray) -> ndarray:
-    """Discount of each of some ranks."""
-    ranks = np.arange(
-        1, int(rank.max(initial=0)) + 1
-    )  # few, so a discount function is called seldom
-    return _at_rank(_weights(kind, log_base, ranks), rank)
+    """Discount of each of some ranks; a function is called once for each rank up to the last."""
+    return _weights(kind, log_base, np.arange(1, int(rank.max(initial=0)) + 1))[rank - 1]
 
 
 def sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
     """Sum of the discounts of ranks 1 to k. There may be too many ranks to add one by one.
 
-    Beyond the first ranks, discounts are a smooth function of the rank. Their sum is the integral
-    of that function, plus half a discount at each end and the first correction of Euler and
-    Maclaurin. The second correction is below 1e-16.
+    Beyond the first ranks, discounts are a smooth function of the rank, and their sum is the
+    integral of that function. What it lacks is below 1e-13 of the sum.
     """
     if callable(kind):  # any function: it has to be called for every rank
         parts = (
@@ -83,37 +79,24 @@ def sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
     first = flat + float(np.sum(_weights(kind, log_base, np.arange(flat + 1, head + 1))))
     if head == k:
         return first
-    shift = 1 if kind == "log" else 0  # disc(i) = ln b / ln(i + shift)
-    low = float(head + 1 + shift)
-    high = float(k + shift)
-    ends = (1 / math.log(low) + 1 / math.log(high)) / 2
-    slopes = (1 / (low * math.log(low) ** 2) - 1 / (high * math.log(high) ** 2)) / 12
-    # The integral of 1 / ln x by Gauss and Legendre, in u = ln x.
-    edges = np.linspace(math.log(low), math.log(high), max(2, math.ceil(math.log(high / low)) + 1))
-    nodes, weights = np.polynomial.legendre.leggauss(16)
-    half = np.diff(edges)[:, None] / 2
-    u = edges[:-1, None] + half * (nodes + 1)
-    integral = float(np.sum(half * weights * np.exp(u) / u))
-    return first + math.log(log_base) * (integral + ends + slopes)
+    # Each rank stands for the integral from half a rank above to half a rank below it. The integral
+    # of 1 / ln x is that of exp(u) / u over u = ln x, by Gauss and Legendre.
+    shift = 0.5 + (kind == "log")  # disc(i) = ln b / ln(i + 1) for "log"
+    low, high = math.log(head + shift), math.log(k + shift)
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    u = low + (high - low) * (nodes + 1) / 2
+    integral = float(np.sum(weights * np.exp(u) / u)) * (high - low) / 2
+    return first + math.log(log_base) * integral
 
 
 def _weights(kind: AnyDiscount, log_base: float, ranks: ndarray) -> ndarray:
     """Discount of each rank."""
-    discounts: ndarray
     if callable(kind):
-        discounts = np.array([kind(i) for i in ranks.tolist()], dtype=np.float64)
-    elif kind == "log":
-        discounts = 1 / (np.log2(ranks + 1) / np.log2(log_base))
-    elif kind == "jk":
-        discounts = 1 / np.maximum(1, np.log2(ranks) / np.log2(log_base))
-    else:
-        discounts = np.ones(len(ranks))
-    return discounts
-
-
-def _at_rank(weights: ndarray, rank: ndarray) -> ndarray:
-    """Weight of each rank. `weights` has those of ranks 1, 2, ..."""
-    return np.append(np.nan, weights).take(rank)  # the NaN at 0 saves an array of rank − 1
+        return np.array([kind(i) for i in ranks.tolist()], dtype=np.float64)
+    if kind == "none":
+        return np.ones(len(ranks))
+    logs: ndarray = np.log2(ranks + (kind == "log")) / np.log2(log_base)
+    return 1 / (logs if kind == "log" else np.maximum(1, logs))
 
 
 def as_key(discount: AnyDiscount) -> AnyDiscount:
@@ -128,44 +111,42 @@ def _discounted(hits: Hits, gain: str, discount: AnyDiscount, log_base: float) -
 
 
 def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: str) -> ndarray:
-    if tied == "ranked" or lists.matched.tie_level is None:
-        return lists.sum_hits(_discounted, gain, as_key(discount), log_base)
-    return _dcg_of_ties(lists, gain_values(gain, lists.whole.hits.gain), discount, log_base)
+    """DCG of the list. A hit counts its gain times 1/propensity where there are propensities.
 
-
-def _dcg_of_ties(lists: Lists, gains: ndarray, discount: AnyDiscount, log_base: float) -> ndarray:
-    """DCG where each hit of the whole list has the mean discount of all ranks of its score. Ranks
-    beyond k have 0.
-
-    `gains` has one number for each of these hits.
+    With `tied` "averaged" each hit of the whole list has the mean discount of all ranks of its
+    score; ranks beyond k have 0.
     """
-    hits = lists.whole.hits
+    averaged = tied != "ranked" and lists.matched.tie_level is not None
+    if lists.item_weights is None and not averaged:
+        return lists.sum_hits(_discounted, gain, as_key(discount), log_base)
+    hits = lists.whole.hits if averaged else lists.hits
+    worth = gain_values(gain, hits.gain)
+    if lists.item_weights is not None:
+        worth = worth * lists.item_weights[hits.true_place]
+    if not averaged:
+        return lists.sum(worth * discounts_of(discount, log_base, hits.rank))
     top, bottom = tied_ranks(lists.whole, hits)
     ranks = np.arange(1, min(lists.k, int(bottom.max(initial=0))) + 1)
-    total = np.concatenate([[0.0], np.cumsum(discounts_of(discount, log_base, ranks))])
+    total = np.append(0.0, np.cumsum(discounts_of(discount, log_base, ranks)))
     upto = total[np.minimum(bottom, lists.k)] - total[np.minimum(top - 1, lists.k)]
-    return lists.sum(gains * upto / (bottom - top + 1), hits)
-
-
-def _observed_ndcg(
-    lists: Lists, gain: str, discount: AnyDiscount, log_base: float, ideal: str, tied: str
-) -> ndarray:
-    """NDCG with propensities: a row of `true` counts its gain times 1/propensity, in the list and
-    in the ideal."""
-    refuse("ideal", ideal, ("relevant",))
-    worth = gain_values(gain, lists.matched.true_lists.gain) * lists.item_weights
-    if tied == "averaged" and lists.matched.tie_level is not None:
-        total = _dcg_of_ties(lists, worth[lists.whole.hits.true_place], discount, log_base)
-    else:
-        total = lists.sum(
-            worth[lists.hits.true_place] * discounts_of(discount, log_base, lists.hits.rank)
-        )
-    return ratio(total, lists.sum_best(worth, _discounted, "linear", as_key(discount), log_base))
+    return lists.sum(worth * upto / (bottom - top + 1), hits)
 
 
 def ideal_dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float) -> ndarray:
-    """DCG at k of all relevant items by descending gain."""
-    return lists.sum_ideal(_discounted, gain, as_key(discount), log_base)
+    """DCG at k of all relevant items by descending gain, or gain times 1/propensity."""
+    how = as_key(discount), log_base
+    if lists.item_weights is None:
+        return lists.sum_ideal(_discounted, gain, *how)
+    worth = gain_values(gain, lists.matched.true_lists.gain) * lists.item_weights
+    return lists.sum_best(worth, _discounted, "linear", *how)
+
+
+def _upto(lists: Lists, values: ndarray) -> tuple[ndarray, ndarray]:
+    """Return running sums over the entries of the ideal lists, and for each list the place before
+    its first one."""
+    true = lists.matched.true_lists
+    place = lists.matched.of_true(np.cumsum(true.n_relevant) - true.n_relevant) - 1
+    return running(np.add, true.ideal.rank, values), place
 
 
 def _mean_ndcg(
@@ -176,9 +157,7 @@ def _mean_ndcg(
     whole, hits, n, true = lists.whole, lists.whole.hits, lists.n_true, lists.matched.true_lists
     discounted = _discounted(hits, gain, discount, log_base)
     ideal = true.ideal
-    best = running(np.add, ideal.rank, _discounted(ideal, gain, discount, log_base))
-    end = np.cumsum(true.n_relevant)
-    place = lists.matched.of_true(end - true.n_relevant) - 1  # of rank 0 in the ideal list
+    best, place = _upto(lists, _discounted(ideal, gain, discount, log_base))
     at_end = ratio(whole.sum(discounted), ideal_dcg(whole, gain, discount, log_base))
     if average == "hits":
         upto = (
@@ -194,7 +173,7 @@ def _mean_ndcg(
     # own on.
     parts = falls / best
     upto = running(np.add, ideal.rank, parts)
-    from_here = upto[end[ideal.list] - 1] - upto + parts
+    from_here = upto[np.cumsum(true.n_relevant)[ideal.list] - 1] - upto + parts
     near = hits.rank <= n[hits.list]
     counted = discounted[near] * from_here[place[hits.list[near]] + hits.rank[near]]
     n_ranks = lists.matched.of_true(np.bincount(ideal.list, falls, len(true.n_relevant)))
@@ -278,7 +257,7 @@ def ndcg(
         )
     if lists.item_weights is not None:
         refuse("average", average, ("none",))
-        return _observed_ndcg(lists, gain, discount, log_base, ideal, tied)
+        refuse("ideal", ideal, ("relevant",))
     if average != "none":
         return _mean_ndcg(lists, gain, discount, log_base, average)
     if ideal == "k" and gain != "binary":
@@ -386,8 +365,7 @@ def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> ndarray:
     true = lists.matched.true_lists
     hits = whole.hits
     values = gain_values(gain, whole.hits.gain)
-    possible = running(np.add, true.ideal.rank, np.maximum(gain_values(gain, true.ideal.gain), 1.0))
-    place = lists.matched.of_true(np.cumsum(true.n_relevant) - true.n_relevant) - 1
+    possible, place = _upto(lists, np.maximum(gain_values(gain, true.ideal.gain), 1.0))
     n_best = np.minimum(hits.rank, n[hits.list])
     missed = (
         possible[place[hits.list] + n_best]
@@ -447,7 +425,7 @@ def rbp(
     if gain == "linear":
         refuse_above(1, lists.matched.true_lists.gain, "rbp")
     weights = p ** np.arange(float(hits.rank.max(initial=0)))
-    total = (1 - p) * lists.sum(gain_values(gain, hits.gain) * _at_rank(weights, hits.rank))
+    total = (1 - p) * lists.sum(gain_values(gain, hits.gain) * weights[hits.rank - 1])
     if normalize == "endless":
         return total
     found = ratio(total, 1 - p ** np.minimum(lists.n_true, lists.n_shown))
