@@ -22,7 +22,7 @@ from ..matching.hits import ratio
 from ..matching.list_keys import KeyColumns, labels_at
 from ..matching.lists import Matched
 from ..stats.numbers import Floats, undefined_is_nan
-from .record import Bounds, Request
+from .record import Request
 
 
 def label_frame(matched: Labelled) -> DataFrame:
@@ -80,16 +80,14 @@ def defined_values(matched: Matched, request: Request, options: Options) -> dict
     for column, part in zip(columns, parts, strict=True):
         values = np.asarray(part, dtype=np.float64)
         if values is part and not (request.metric.built_in and values.flags.writeable):
-            values = (
-                values.copy()
-            )  # the kernel may keep the array; built-in kernels share read-only arrays
+            # The kernel may keep the array; built-in kernels share read-only arrays.
+            values = values.copy()
         if values.shape != (len(lists),):
             raise TypeError(
                 f"metric {request.metric.name!r} returned shape {values.shape}, expected one value "
                 f"per list, ({len(lists)},)"
             )
-        values = _onto_bounds(values, request.bounds)
-        _refuse_beyond(values, request, matched)
+        values = _within_bounds(values, request, matched)
         count = {} if options.convention is None else options.convention.undefined
         if request.metric.name in count:
             empty = (lists.n_true if count[request.metric.name] == "n_true" else lists.n_pred) == 0
@@ -108,8 +106,7 @@ def compute_counts(
     """
     value = _run_kernel(request, counts)
     parts = value if isinstance(value, dict) else {None: value}
-    values = _onto_bounds(np.array(list(parts.values()), np.float64), request.bounds)
-    _refuse_beyond(values, request)
+    values = _within_bounds(np.array(list(parts.values()), np.float64), request)
     return list(parts), _refuse_undefined(request.columns[0], values, options)
 
 
@@ -136,35 +133,27 @@ def naming(request: Request) -> Iterator[None]:
         raise error.within(f"{request.definition}: ") from None
 
 
-def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
-    """Set values that exceed a bound only by rounding to that bound."""
-    for bound, beyond in zip(bounds, (np.less, np.greater), strict=True):
-        if bound is not None and beyond(values, bound).any():
-            near = np.isclose(values, bound, rtol=1e-12, atol=1e-12)
-            values = np.where(beyond(values, bound) & near, bound, values)
-    return values
-
-
-def _refuse_beyond(values: Floats, request: Request, matched: Matched | None = None) -> None:
-    """Raise if a value of a metric of one's own, of `matched` lists or of all, is outside the
-    bounds it declares."""
-    metric = request.metric
-    if metric.built_in:
-        return
+def _within_bounds(values: Floats, request: Request, matched: Matched | None = None) -> Floats:
+    """Set values that exceed a bound only by rounding to that bound. Raise if another value of a
+    metric of one's own, of `matched` lists or of all, is outside the bounds that it declares."""
     low, high = request.bounds
-    beyond = (values < (-np.inf if low is None else low)) | (
-        values > (np.inf if high is None else high)
-    )
-    if beyond.any():
-        place = int(np.flatnonzero(beyond)[0])
+    least, most = (-np.inf if low is None else low), (np.inf if high is None else high)
+    beyond = (values < least) | (values > most)
+    if not beyond.any():
+        return values
+    nearest = np.clip(values, least, most)
+    near = np.isclose(values, nearest, rtol=1e-12, atol=1e-12)
+    outside = np.flatnonzero(beyond & ~near)
+    if len(outside) and not request.metric.built_in:
         where = "all lists"
         if matched is not None:
-            where = f"the list {label_frame(matched).iloc[[place]].to_dict('records')[0]}"
+            where = f"the list {label_frame(matched).iloc[outside[:1]].to_dict('records')[0]}"
         raise DataError(
-            f"{metric.name} is {values[place]:g} for {where}, outside its bounds [{low}, {high}] "
-            f"in {beyond.sum():,} of {len(values):,} values; declare what it can be, as in "
-            "@rd.metric(bounds=(0, None))"
+            f"{request.metric.name} is {values[outside[0]]:g} for {where}, outside its bounds "
+            f"[{low}, {high}] in {len(outside):,} of {len(values):,} values; declare what it can "
+            "be, as in @rd.metric(bounds=(0, None))"
         )
+    return np.where(beyond & near, nearest, values)
 
 
 def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:

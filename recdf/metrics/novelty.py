@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from ..docstrings import says_as
 from ..errors import OptionError
+from ..inputs.sorting import place_in_run, run_of, spans
 from ..matching.counts import discount_at
 from ..matching.hits import ratio
 from ..matching.lists import Lists
@@ -209,16 +210,14 @@ def _expected_novelty(lists: Lists, novelty: ndarray, relevant: bool, discount: 
     matched = lists.matched
     weight = partial(discount_at, discount, 0.0)
     deepest = int(lists.n_shown.max(initial=0))
-    below = np.concatenate([[0.0], np.cumsum(weight(np.arange(1, deepest + 1)))])[lists.n_shown]
+    below = np.append(0.0, np.cumsum(weight(np.arange(1, deepest + 1))))[lists.n_shown]
     if relevant:
         hits = lists.hits
-        return ratio(lists.sum(novelty[matched.item[hits.place]] * weight(hits.rank)), below)
-    total = np.zeros(len(lists))
-    for rank in range(1, deepest + 1):
-        some = np.flatnonzero(lists.n_shown >= rank)
-        total[some] += novelty[matched.item[matched.start[some] + rank - 1]] * weight(
-            np.array([rank])
-        )
+        total = lists.sum(novelty[matched.item[hits.place]] * weight(hits.rank))
+    else:
+        item = matched.item[spans(matched.start, lists.n_shown)]
+        rank = 1 + place_in_run(lists.n_shown)
+        total = np.bincount(run_of(lists.n_shown), novelty[item] * weight(rank), len(lists))
     return ratio(total, below)
 
 

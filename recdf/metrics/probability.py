@@ -8,17 +8,15 @@ probability.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from numpy import ndarray
 
 from ..errors import DataError, examples
-from ..matching.counts import Counts, ListCounts, Sum
+from ..matching.counts import Counts, ListCounts
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
-from .rating import LOSS, Rated, mean_loss, pooled_loss, rated_of, squared_error, total_loss
+from .rating import LOSS, Rated, loss_sum, mean_loss, pooled_loss, rated_of, squared_error
 
 # Probabilities are moved this far from 0 and 1, whose logarithm would be infinite.
 SMALLEST_PROBABILITY = 2.0**-52
@@ -47,12 +45,6 @@ def _check_probabilities(rated: Rated) -> None:
                 "log_loss and brier compare probabilities with labels, both from 0 to 1; "
                 f"{len(beyond):,} {what} are not: {examples(beyond)}. For ratings take mse or mae"
             )
-
-
-SQUARED_OF_PROBABILITY = Sum(
-    "squared errors of probabilities", partial(total_loss, _squared_of_probability), "lists"
-)
-LOG_LOSSES = Sum("log losses", partial(total_loss, _log_loss), "lists")
 
 
 @metric(**LOSS)
@@ -85,7 +77,7 @@ def log_loss(lists: Lists) -> ndarray:
     return mean_loss(lists, _log_loss)
 
 
-@metric(**LOSS, per="item", sums=(LOG_LOSSES,))
+@metric(**LOSS, per="item", sums=(loss_sum(_log_loss),))
 def pooled_log_loss(counts: Counts) -> float:
     """Log loss (cross-entropy) of all predicted probabilities together; smaller is better, at least
     0. k is ignored.
@@ -112,7 +104,7 @@ def pooled_log_loss(counts: Counts) -> float:
     ... )
     0.46209812037329695
     """
-    return pooled_loss(counts, LOG_LOSSES)
+    return pooled_loss(counts, _log_loss)
 
 
 @metric(better="smaller", cut=False)
@@ -144,7 +136,7 @@ def brier(lists: Lists) -> ndarray:
     return mean_loss(lists, _squared_of_probability)
 
 
-@metric(better="smaller", cut=False, per="item", sums=(SQUARED_OF_PROBABILITY,))
+@metric(better="smaller", cut=False, per="item", sums=(loss_sum(_squared_of_probability),))
 def pooled_brier(counts: Counts) -> float:
     """Brier score of all predicted probabilities together; smaller is better, in [0, 1]. k is
     ignored.
@@ -169,7 +161,7 @@ def pooled_brier(counts: Counts) -> float:
     ... ).__round__(4)
     0.1667
     """
-    return pooled_loss(counts, SQUARED_OF_PROBABILITY)
+    return pooled_loss(counts, _squared_of_probability)
 
 
 @metric(cut=False, per="item", sums=())

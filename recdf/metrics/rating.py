@@ -76,14 +76,18 @@ def mean_loss(lists: Lists, loss: Callable[[Rated], ndarray]) -> ndarray:
     return ratio(total, np.bincount(rated.list, minlength=len(lists)))
 
 
-def total_loss(loss: Callable[[Rated], ndarray], counts: ListCounts) -> ndarray:
-    """Sum of the losses, and how many there are."""
+def loss_sum(loss: Callable[[Rated], ndarray]) -> Sum:
+    """Return the sum of the losses of all lists, and how many there are."""
+    return Sum(loss.__name__, partial(_total_loss, loss), "lists")
+
+
+def _total_loss(loss: Callable[[Rated], ndarray], counts: ListCounts) -> ndarray:
     losses = loss(rated_of(counts))
     return np.append(exact_sums(losses), len(losses))
 
 
-def pooled_loss(counts: Counts, losses: Sum) -> float:
-    return float(ratio(*counts.summed(*losses)))
+def pooled_loss(counts: Counts, loss: Callable[[Rated], ndarray]) -> float:
+    return float(ratio(*counts.summed(*loss_sum(loss))))
 
 
 # ------------------------------------------------------------------------------------------
@@ -94,7 +98,7 @@ def pooled_loss(counts: Counts, losses: Sum) -> float:
 # predicted rating.
 
 
-def _absolute(rated: Rated) -> ndarray:
+def absolute_error(rated: Rated) -> ndarray:
     return np.abs(rated.error)
 
 
@@ -105,8 +109,6 @@ def _rating_moments(counts: ListCounts) -> ndarray:
     return np.concatenate([[len(rated.error)], *(exact_sums(one) for one in values)])
 
 
-SQUARED = Sum("squared errors", partial(total_loss, squared_error), "lists")
-ABSOLUTE = Sum("absolute errors", partial(total_loss, _absolute), "lists")
 RATING_MOMENTS = Sum("moments of errors and ratings", _rating_moments, "lists")
 
 
@@ -186,17 +188,17 @@ def mae(lists: Lists) -> ndarray:
 
     References
     ----------
-    scikit-learn `mean_absolute_error`, per user.
+    scikit-learn `meanabsolute_error_error`, per user.
 
     Examples
     --------
     >>> rd.mae({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 1, "c": 3}})
     0.5
     """
-    return mean_loss(lists, _absolute)
+    return mean_loss(lists, absolute_error)
 
 
-@metric(**LOSS, per="item", sums=(SQUARED,))
+@metric(**LOSS, per="item", sums=(loss_sum(squared_error),))
 def pooled_rmse(counts: Counts) -> float:
     """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k
     is ignored.
@@ -222,10 +224,10 @@ def pooled_rmse(counts: Counts) -> float:
     ... ).__round__(4)
     1.4142
     """
-    return float(np.sqrt(pooled_loss(counts, SQUARED)))
+    return float(np.sqrt(pooled_loss(counts, squared_error)))
 
 
-@metric(**LOSS, per="item", sums=(ABSOLUTE,))
+@metric(**LOSS, per="item", sums=(loss_sum(absolute_error),))
 def pooled_mae(counts: Counts) -> float:
     """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is
     ignored.
@@ -242,7 +244,7 @@ def pooled_mae(counts: Counts) -> float:
 
     References
     ----------
-    scikit-learn `mean_absolute_error`; recommenders `mae`.
+    scikit-learn `meanabsolute_error_error`; recommenders `mae`.
 
     Examples
     --------
@@ -251,7 +253,7 @@ def pooled_mae(counts: Counts) -> float:
     ... )
     1.0
     """
-    return pooled_loss(counts, ABSOLUTE)
+    return pooled_loss(counts, absolute_error)
 
 
 @metric(**LOSS)
@@ -282,7 +284,7 @@ def mse(lists: Lists) -> ndarray:
     return mean_loss(lists, squared_error)
 
 
-@metric(**LOSS, per="item", sums=(SQUARED,))
+@metric(**LOSS, per="item", sums=(loss_sum(squared_error),))
 def pooled_mse(counts: Counts) -> float:
     """Mean squared error of all predicted ratings together; smaller is better, at least 0. k is
     ignored.
@@ -308,7 +310,7 @@ def pooled_mse(counts: Counts) -> float:
     ... )
     2.0
     """
-    return pooled_loss(counts, SQUARED)
+    return pooled_loss(counts, squared_error)
 
 
 @metric(**EXPLAINED)
