@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, NotRequired, TypedDict, cast
 
 import numpy as np
@@ -19,13 +20,14 @@ import pandas as pd
 from pandas import DataFrame
 
 from .._version import version_and_build
-from ..errors import DataError, OptionError
+from ..errors import DataError
 from ..inputs.frames import OneRecord
 from ..inputs.options import OPTIONS, as_columns
 from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
 from ..metrics.call import Call
-from ..metrics.metric import find
+from ..metrics.metric import METRICS
+from ..metrics.strings import direction_of
 from .value_moments import CONFIDENCE, SUMMARY, means
 
 MEAN_TOLERANCE = (
@@ -37,77 +39,77 @@ def check_received(
     per_user: DataFrame, summary: DataFrame, spec: dict[str, Any], where: Any
 ) -> None:
     """Raise DataError unless spec, `per_user` and `summary` can be of one result."""
-    problem = _misfit(spec, Spec, "spec") or _columns_misfit(per_user, summary, spec)
-    if problem or (problem := _values_misfit(per_user, summary, spec)):
+    problems = chain(_misfits(spec, Spec, "spec"), _misfits_of_tables(per_user, summary, spec))
+    for problem in problems:
         raise DataError(
             f"{where} holds a result that does not fit together: {problem}; evaluate it again"
         )
 
 
-def _misfit(value: Any, kind: Any, name: str) -> str:
-    """Say what is wrong with a value that should be of a type; empty if nothing is."""
+def _misfits(value: Any, kind: Any, name: str) -> Iterator[str]:
+    """Say what is wrong with a value that should be of a type. Only the first problem counts."""
     origin = typing.get_origin(kind)
     inside = typing.get_args(kind)
-    if kind is Any:
-        return ""
     if origin is typing.NotRequired:
-        return _misfit(value, inside[0], name)
-    if origin in (types.UnionType, typing.Union):
-        found = [_misfit(value, one, name) for one in inside]
-        return "" if "" in found else found[0]
-    if origin is typing.Literal:
-        words = f"{name} is {value!r}; expected one of {', '.join(map(repr, inside))}"
-        return "" if value in inside else words
-    record = typing.is_typeddict(kind)
-    plain: Any = dict if record else (int, float) if kind is float else origin or kind
-    if not isinstance(value, plain) or isinstance(value, bool) is not (kind is bool):
-        return f"{name} is {value!r}; expected a {'number' if kind is float else plain.__name__}"
-    hints = typing.get_type_hints(kind, include_extras=True) if record else {}
-    for key, hint in hints.items():
-        if typing.get_origin(hint) is not typing.NotRequired and key not in value:
-            return f"{name} has no {key!r}"
-    entries: dict[Any, Any] = (
-        dict(enumerate(value)) if origin is list else value if plain is dict else {}
+        yield from _misfits(value, inside[0], name)
+    elif origin in (types.UnionType, typing.Union):
+        found = [next(_misfits(value, one, name), "") for one in inside]
+        if "" not in found:
+            yield found[0]
+    elif origin is typing.Literal:
+        if value not in inside:
+            yield f"{name} is {value!r}; expected one of {', '.join(map(repr, inside))}"
+    elif kind is not Any:
+        record = typing.is_typeddict(kind)
+        plain: Any = dict if record else (int, float) if kind is float else origin or kind
+        if not isinstance(value, plain) or isinstance(value, bool) is not (kind is bool):
+            said = "number" if kind is float else plain.__name__
+            yield f"{name} is {value!r}; expected a {said}"
+        hints = typing.get_type_hints(kind, include_extras=True) if record else {}
+        for key, hint in hints.items():
+            if typing.get_origin(hint) is not typing.NotRequired and key not in value:
+                yield f"{name} has no {key!r}"
+        if plain in (list, dict):
+            at: Any
+            for at, entry in value.items() if plain is dict else enumerate(value):
+                of_entry = hints.get(at, Any) if hints else inside[-1]
+                yield from _misfits(entry, of_entry, f"{name}[{at!r}]")
+
+
+def _misfits_of_tables(
+    per_user: DataFrame, summary: DataFrame, spec: dict[str, Any]
+) -> Iterator[str]:
+    """Hold the columns of both tables against the spec, and every mean over lists in the summary
+    against the rows of `per_user`."""
+    by, user_col, metrics, options = (
+        spec[name] for name in ("by", "user_col", "metrics", "options")
     )
-    for key, entry in entries.items():
-        of_entry = hints.get(key, Any) if hints else inside[-1]
-        if problem := _misfit(entry, of_entry, f"{name}[{key!r}]"):
-            return problem
-    return ""
-
-
-def _columns_misfit(per_user: DataFrame, summary: DataFrame, spec: dict[str, Any]) -> str:
-    keys = [*spec["by"], *spec["user_col"]]
-    metrics = spec["metrics"]
-    if not spec["user_col"] or len(set(keys)) < len(keys):
-        found = f"by = {spec['by']} and user_col = {spec['user_col']}"
-        return f"the spec has {found}; expected names that differ"
-    options = spec["options"]
+    if not user_col or len({*by, *user_col}) < len(by) + len(user_col):
+        yield f"the spec has by = {by} and user_col = {user_col}; expected names that differ"
     for name, one in OPTIONS.items():
         value = options.get(name)
-        kind = one.constraint
-        if kind.only_words and not kind.holds(value):
-            return f"spec['options'][{name!r}] is {value!r}; expected one of {kind.words}"
+        if one.constraint.only_words and not one.constraint.holds(value):
+            words = one.constraint.words
+            yield f"spec['options'][{name!r}] is {value!r}; expected one of {words}"
     for name in ("by", "user_col"):
         value = options.get(name)
         if list(map(str, as_columns(value))) != spec[name]:
-            return f"{name} is {spec[name]} in the spec and {value!r} among its options"
+            yield f"{name} is {spec[name]} in the spec and {value!r} among its options"
     if not 0 < spec["confidence"] < 1:
-        return f"spec['confidence'] is {spec['confidence']}; expected a number between 0 and 1"
+        yield f"spec['confidence'] is {spec['confidence']}; expected a number between 0 and 1"
     of_lists = [name for name in metrics if name in per_user.columns]
-    extra = {role: [spec[role]] for role in ("weight", "item_by") if role in spec}
-    needed = {
-        "per_user": [*keys, "n_true", "n_pred", *spec.get("carry", {}), *extra.get("weight", [])],
-        "summary": [*spec["by"], *SUMMARY, *extra.get("item_by", [])],
-    }
-    frames = {"per_user": (per_user, of_lists), "summary": (summary, list(SUMMARY[1:]))}
-    for role, (frame, numbers) in frames.items():
-        for name in needed[role]:
+    weight, item_by = ([spec[role]] if role in spec else [] for role in ("weight", "item_by"))
+    needed = [*by, *user_col, "n_true", "n_pred", *spec.get("carry", {}), *weight]
+    for role, frame, names, numbers in (
+        ("per_user", per_user, needed, of_lists),
+        ("summary", summary, [*by, *SUMMARY, *item_by], SUMMARY[1:]),
+    ):
+        for name in names:
             if name not in frame.columns:
-                return f"{role} has no column {name!r}, which the spec names"
+                yield f"{role} has no column {name!r}, which the spec names"
         for name in numbers:
             if not pd.api.types.is_numeric_dtype(dtype := frame[name].dtype):
-                return f"{role}[{name!r}] is {dtype}; expected numbers"
+                yield f"{role}[{name!r}] is {dtype}; expected numbers"
     named = {(one["name"], one["k"]): column for column, one in metrics.items()}
     cut_off = summary["k"].astype(object).where(summary["k"].notna(), None)
     rows = set(zip(summary["metric"], cut_off, strict=True))
@@ -115,28 +117,21 @@ def _columns_misfit(per_user: DataFrame, summary: DataFrame, spec: dict[str, Any
     rows = {(name if (name, k) in named else name.rpartition("[")[0], k) for name, k in rows}
     for key, column in named.items() if len(summary) else ():
         if column not in of_lists and key not in rows:
-            return f"neither table has the metric {column!r} of the spec"
+            yield f"neither table has the metric {column!r} of the spec"
     for pair in sorted(map(str, rows - set(named))):
-        return f"the spec has no metric and k of {pair}, which the summary has"
-    return ""
-
-
-def _values_misfit(per_user: DataFrame, summary: DataFrame, spec: dict[str, Any]) -> str:
-    """Hold every mean over lists in the summary against the rows of `per_user`."""
-    names = [name for name in spec["metrics"] if name in per_user.columns]
-    if not names or per_user.empty:
-        return ""
-    weights = per_user[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
-    keys = [*spec["by"], "metric", "k"]
-    own = means(per_user, spec["by"], names, spec, spec["confidence"], weights=weights)
-    of_all = summary.drop_duplicates(keys)  # the first is of all items
-    found = own.merge(of_all, "left", keys, suffixes=("", "_said"))
-    size = found["value"].abs() + found["std"].fillna(0.0)
-    off = (found["value_said"] - found["value"]).abs()
-    wrong = np.isfinite(found["value"]) & ~(off <= MEAN_TOLERANCE * size)
-    for place in np.flatnonzero(wrong)[:1]:
-        return f"the summary's {names[place % len(names)]} is not the mean of the rows of per_user"
-    return ""
+        yield f"the spec has no metric and k of {pair}, which the summary has"
+    if of_lists and len(per_user):
+        keys = [*by, "metric", "k"]
+        weights = per_user[weight[0]].to_numpy(np.float64) if weight else None
+        own = means(per_user, by, of_lists, spec, spec["confidence"], weights=weights)
+        of_all = summary.drop_duplicates(keys)  # the first is of all items
+        found = own.merge(of_all, "left", keys, suffixes=("", "_said"))
+        size = found["value"].abs() + found["std"].fillna(0.0)
+        off = (found["value_said"] - found["value"]).abs()
+        wrong = np.isfinite(found["value"]) & ~(off <= MEAN_TOLERANCE * size)
+        for place in np.flatnonzero(wrong):
+            metric = of_lists[place % len(of_lists)]
+            yield f"the summary's {metric} is not the mean of the rows of per_user"
 
 
 class MetricSpec(TypedDict):
@@ -215,23 +210,14 @@ def spec_of(
 
 
 METRIC_FIELDS = ("name", "k", "definition")  # of a metric in a spec
-# Columns of texts, with the fields of the metric's record.
-DEFINITION_FIELDS = {
-    "family": "family",
-    "meaning": "doc",
-    "formula": "formula",
-    "better": "better",
-    "references": "references",
-}
+DEFINITION_FIELDS = ("family", "meaning", "formula", "better", "references")
 
 
 def better_of(column: str) -> str | None:
     """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has
     no direction."""
-    try:
-        return find(re.split("[@(]", column)[0]).stated(column)[1]
-    except OptionError:  # not a metric of the registry
-        return None
+    found = direction_of(column)
+    return None if found is None else found.better
 
 
 def definitions(spec: Mapping[str, Any]) -> DataFrame:
@@ -243,15 +229,11 @@ def definitions(spec: Mapping[str, Any]) -> DataFrame:
     """
     rows = []
     for column, found in spec["metrics"].items():
-        try:
-            record: Any = find(found["definition"].partition("@")[0].partition("(")[0])
-        except OptionError:
-            record = None
-        texts = {
-            name: " ".join((getattr(record, field, "") or "").split())
-            for name, field in DEFINITION_FIELDS.items()
-        }
+        definition = found["definition"]
+        record = METRICS.get(re.split("[@(]", definition)[0])
+        texts = [""] * len(DEFINITION_FIELDS)
         if record is not None:
-            texts["better"] = record.stated(found["definition"])[1] or ""
-        rows.append({"column": column, **{name: found[name] for name in METRIC_FIELDS}, **texts})
+            better = record.stated(definition)[1] or ""
+            texts = [record.family, record.doc, record.formula, better, record.references]
+        rows.append([column, *(found[name] for name in METRIC_FIELDS), *texts])
     return DataFrame(rows, columns=["column", *METRIC_FIELDS, *DEFINITION_FIELDS])

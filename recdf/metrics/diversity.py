@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,7 @@ from ..inputs.constraints import Constraint, Share, a_number, either, one_of
 from ..inputs.machine import sizes
 from ..inputs.options import Options
 from ..inputs.sorting import exact_sums, run_heads, run_of, spans
+from ..matching.counts import discount_at
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import Likeness, Similarity, called
@@ -23,14 +25,14 @@ from .metric import NOT_NEGATIVE, Metric, metric
 from .strings import read_string
 from .subtopics import (
     AspectLists,
-    alpha_dcg,
     aspect_counts,
     aspect_weights,
     by_aspect,
-    even_ideal,
-    full_ideal,
+    covered,
     greedy_ideal,
 )
+
+RANKS_AT_ONCE = 2**20
 
 # ------------------------------------------------------------------------------------------
 # How similar the items of a list are to each other, and to the items in the user's log.
@@ -340,17 +342,31 @@ def a_ndcg(
     if p != 0.5 and discount != "geometric":
         raise OptionError(f'⟦p={p}⟧ is of ⟦+discount="geometric"⟧; leave it out')
     aspects = lists.sides.aspects(aspect_col)
-    by_rank = (alpha, discount, p)
-    found = alpha_dcg(lists, aspects, *by_rank)
+    weight = partial(discount_at, discount, p)
+    code, rank, earlier = covered(lists, aspects)
+    gain = (1.0 - alpha) ** earlier * weight(rank)
+    found = exact_sums(gain, code // aspects.n_aspects, len(lists))
+    if ideal == "greedy":
+        return ratio(found, greedy_ideal(lists, aspects, alpha, weight))
+    if ideal == "even":
+        n_shown, n_aspects = lists.n_shown, aspects.n_of_list(len(lists))
+        rounds = n_shown // np.maximum(n_aspects, 1)
+        ranks = np.arange(1.0, int(n_shown.max(initial=0)) + 1)
+        upto = np.append(0.0, np.cumsum(weight(ranks)))
+        whole = np.minimum(rounds * n_aspects, n_shown)
+        best = upto[whole] + (1.0 - alpha) ** rounds * (upto[n_shown] - upto[whole])
+        return np.where(n_aspects > 0, np.where(n_shown > 0, ratio(found, best), 0.0), np.nan)
+    n_aspects = aspect_counts(lists, aspects)[1]
     if ideal == "none":
-        return np.where(aspect_counts(lists, aspects)[1] > 0, found, np.nan)
-    if ideal != "even":
-        return ratio(
-            found, (greedy_ideal if ideal == "greedy" else full_ideal)(lists, aspects, *by_rank)
-        )
-    best = even_ideal(lists, aspects, *by_rank)
-    empty = (lists.n_shown == 0) & (aspects.n_of_list(len(lists)) > 0)
-    return np.where(empty, 0.0, ratio(found, best))
+        return np.where(n_aspects > 0, found, np.nan)
+    best = 0.0
+    for first in range(1, lists.k + 1, RANKS_AT_ONCE):
+        ranks = np.arange(first, min(first + RANKS_AT_ONCE, lists.k + 1))
+        parts = weight(ranks) * (1.0 - alpha) ** (ranks - 1.0)
+        best += float(parts.sum())
+        if parts[-1] < 1e-20:  # all further terms together are too small to change the sum
+            break
+    return ratio(found, best * n_aspects)
 
 
 @metric(arguments=("true", "pred", "aspects"))

@@ -33,13 +33,12 @@ from ..inputs.sorting import (
     run_of,
     spans,
 )
-from ..matching.counts import discount_at
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists, Matched
 from ..matching.side_tables.catalogue import Aspects, Labels, LogCodes
 from ..matching.true_and_pred_lists import TrueLists
 
-RANKS_AT_ONCE = 2**20
+RankWeights = Callable[[ndarray], ndarray]
 
 
 def aspects_of_true(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray]:
@@ -85,14 +84,7 @@ def n_earlier(code: ndarray) -> ndarray:
     return found
 
 
-def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> ndarray:
-    """α-DCG of each list."""
-    code, rank, earlier = covered(lists, aspects)
-    gain = (1.0 - alpha) ** earlier * discount_at(discount, p, rank)
-    return exact_sums(gain, code // aspects.n_aspects, len(lists))
-
-
-def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> ndarray:
+def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, weight: RankWeights) -> ndarray:
     """α-DCG of the relevant items of each list in the greedy order: the next one is that which adds
     most."""
     matched = lists.matched
@@ -106,7 +98,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p:
                 break
             taken.append(further)
         owner, gain = taken[rank - 1]
-        total[owner] += gain * discount_at(discount, p, np.array(rank))
+        total[owner] += gain * weight(np.array(rank))
     return matched.of_true(total)
 
 
@@ -145,38 +137,6 @@ def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[tuple[ndar
         of_row = (offsets(left)[of_row])[keep]
         pair = pair[keep]
         owner = owner[left]
-
-
-def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> ndarray:
-    """DCG of an ideal list of the same length, whose items take the user's aspects in turn, as
-    rs_metrics computes it.
-
-    Each item of a complete round has gain 1. Each item of the last, incomplete round has (1 −
-    α)^(complete rounds).
-    """
-    n_shown = lists.n_shown
-    n_aspects = aspects.n_of_list(len(lists))
-    rounds = n_shown // np.maximum(n_aspects, 1)
-    ranks = np.arange(1.0, int(n_shown.max(initial=0)) + 1)
-    discounts = np.append(0.0, np.cumsum(discount_at(discount, p, ranks)))
-    whole = np.minimum(rounds * n_aspects, n_shown)
-    total = discounts[whole] + (1.0 - alpha) ** rounds * (discounts[n_shown] - discounts[whole])
-    return np.where(n_aspects > 0, total, 0.0)
-
-
-def full_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> ndarray:
-    """α-DCG of a list of which every rank up to k has all aspects of the user's relevant items."""
-    if discount == "geometric":
-        total = (1.0 - (p * (1.0 - alpha)) ** lists.k) / (1.0 - p * (1.0 - alpha))
-    else:
-        total = 0.0
-        for first in range(1, lists.k + 1, RANKS_AT_ONCE):
-            ranks = np.arange(first, min(first + RANKS_AT_ONCE, lists.k + 1))
-            parts = discount_at(discount, p, ranks) * (1.0 - alpha) ** (ranks - 1.0)
-            total += float(parts.sum())
-            if parts[-1] < 1e-20:  # all further terms together are too small to change the sum
-                break
-    return total * aspect_counts(lists, aspects)[1]
 
 
 def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[ndarray, ndarray]:
@@ -292,7 +252,7 @@ def mixes(
     lists: Lists,
     labels: Labels,
     log: LogCodes | None = None,
-    weight: Callable[[ndarray], ndarray] | None = None,
+    weight: RankWeights | None = None,
 ) -> Iterator[tuple[slice, ndarray, ndarray]]:
     """Yield blocks of lists with the mix of the recommended items, and that of the user's log if
     there is one.
