@@ -28,6 +28,7 @@ from ..inputs.options import Options
 from ..inputs.sorting import flags_at, last_places, run_of
 from ..matching.counts import Counts, ListCounts
 from ..matching.hits import Hits
+from ..matching.list_keys import labels_at
 from ..matching.lists import Matched
 from ..matching.side_tables.sides import IN_LISTS, Sides, read_sides
 from ..metrics.call import Call
@@ -154,18 +155,20 @@ def summary_table(
         means += [(group, groups.columns, one) for group, one in filled]
     parts = []
     for group, columns, one in means:
+        place = np.repeat(np.arange(len(by)), len(columns))
+        numbers = [number[name] for name in columns] * len(by)
         rows = mean_table(by, columns, one, spec)
-        rows["_by"] = np.repeat(np.arange(len(by)), len(columns))
-        rows["_metric"] = np.tile([number[name] for name in columns], len(by))
-        parts.append(rows.assign(_group=group))
+        parts.append(rows.assign(_by=place, _metric=numbers, _group=group))
     if exposed is not None and (len(exposed) or moments is None):
         parts.append(exposed.assign(_group=-1))
     refuse_summary_names(by.columns)
     table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     # Sorting is stable: the outputs of one metric keep their order.
     table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
-    labels = by.take(table["_by"].to_numpy()).reset_index(drop=True)
-    labelled = {str(name): labels.iloc[:, i] for i, name in enumerate(by.columns)}
+    labelled = {
+        str(name): one
+        for name, one in labels_at(by, [*by.columns], table["_by"].to_numpy()).items()
+    }
     if groups is not None and call.item_by is not None:
         labelled[call.item_by] = groups.column(table["_group"].to_numpy())
     names = [*SUMMARY, *(name for name in OF_WEIGHTS if name in table)]
@@ -209,7 +212,7 @@ def exposure_rows(
 # between parts. So sums are stored by the labels of `pred` and of `true`, or by the rows of the
 # log. At the end each metric is computed once, from the sums.
 
-LABEL = "label"
+ITEM_LABEL = "label"
 
 
 def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
@@ -251,10 +254,10 @@ class ExposureSums:
         for about, one in self.tables.items():
             both = pa.concat_tables([one, other.tables[about]], promote_options="permissive")
             names = both.column_names[1:]
-            found = both.group_by(LABEL, use_threads=False)
+            found = both.group_by(ITEM_LABEL, use_threads=False)
             total = found.aggregate([(name, "sum") for name in names])
             sums = {name: pc.fill_null(total[f"{name}_sum"], 0) for name in names}
-            tables[about] = pa.table({LABEL: total[LABEL], **sums})
+            tables[about] = pa.table({ITEM_LABEL: total[ITEM_LABEL], **sums})
         return ExposureSums(tables)
 
 
@@ -267,8 +270,8 @@ def exposure_sums(
     codes, place = distinct_items(matched.item, matched.n_items)
     codes_of_true, true_place = distinct_items(true.item, matched.n_items)
     tables: dict[str, dict[str, Any]] = {
-        "pred": {LABEL: label_array(pred_item.take(matched.rows(place)))},
-        "true": {LABEL: label_array(true_item.take(true.rows(true_place)))},
+        "pred": {ITEM_LABEL: label_array(pred_item.take(matched.rows(place)))},
+        "true": {ITEM_LABEL: label_array(true_item.take(true.rows(true_place)))},
     }
     for by in range(len(matched.by)):
         counts = {k: ListCounts(matched.at(k), by) for k in {one.k for one in requests}}
@@ -288,7 +291,7 @@ def exposure_sums(
                     elif one.over != "lists":
                         part = part[codes if one.over == "pred" else codes_of_true]
                     about = name if one.over == "lists" else one.over
-                    tables.setdefault(about, {LABEL: np.arange(len(part))})[name] = part
+                    tables.setdefault(about, {ITEM_LABEL: np.arange(len(part))})[name] = part
     return ExposureSums({about: pa.table(columns) for about, columns in tables.items()})
 
 
@@ -308,7 +311,7 @@ def counts_of(
     checked = read_sides({name: given[name] for name in given if name not in IN_LISTS}, options)
     ids = {}
     for role in ("true", "pred"):
-        values = Series(pd.arrays.ArrowExtensionArray(sums.tables[role][LABEL]))
+        values = Series(pd.arrays.ArrowExtensionArray(sums.tables[role][ITEM_LABEL]))
         ids[role] = read_ids(values, f"{role}[{options.item_col!r}]")
     items = encode([*ids.values(), *checked.item_ids.values()])
     coded = [column.all() for column in items.columns]

@@ -7,7 +7,7 @@ Contract: a table of means has one row per group, metric column and statistic, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -224,16 +224,14 @@ def means(
     group, labels = groups_of(per_user, by)
     n_groups = len(labels)
 
-    def columns() -> Iterator[ndarray]:
-        return (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
-
-    moments = GroupMoments.of(columns(), group, n_groups, weights)
+    columns = [per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names]
+    moments = GroupMoments.of(columns, group, n_groups, weights)
     if not units:
         return mean_table(labels, names, moments, spec, confidence)
     refuse_summary_names(by, ["n_users"])
     # Standard errors that hold where the lists of a unit are alike: they follow from the sums of
     # the differences from the mean, times the weight, one sum per unit and group.
-    of_units = moments_of_units(columns(), group, unit_codes(per_user, units), n_groups, weights)
+    of_units = moments_of_units(columns, group, unit_codes(per_user, units), n_groups, weights)
     moments, n_users = with_unit_errors(moments, of_units)
     return mean_table(labels, names, moments, spec, confidence).assign(n_users=n_users.ravel())
 

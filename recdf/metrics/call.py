@@ -239,56 +239,48 @@ class Call:
         `arguments` are its shared options, side tables, `item_by` and `carry`, by name. `requests`
         makes the metrics that it is to compute.
         """
+        own = (*SIDES, "item_by", "carry")
+        shared = {name: value for name, value in arguments.items() if name not in own}
         given = {
             name: value for name, value in arguments.items() if name in SIDES and value is not None
         }
-        options = {
-            name: value
-            for name, value in arguments.items()
-            if name not in (*SIDES, "item_by", "carry")
-        }
-        check_shared(options, function)
-        check_value("item_by", arguments.get("item_by"), str | None)
-        call = cls(Options(**options), given=given)
-        call = call.asking(requests(call.options), true, arguments.get("item_by"))
-        return replace(call, carry=carry_rules(arguments.get("carry"), call.options, call.columns))
-
-    def asking(self, requests: Sequence[Request], true: Any, item_by: str | None) -> Call:
-        """Return the call with these requests; raises if an argument that one of them needs is
-        missing."""
-        if item_by is not None and "items" not in self.given:
+        item_by = arguments.get("item_by")
+        check_shared(shared, function)
+        check_value("item_by", item_by, str | None)
+        options = Options(**shared)
+        asked = tuple(requests(options))
+        if item_by is not None and "items" not in given:
             raise OptionError(f"⟦item_by={item_by!r}⟧ needs {SIDES['items']}")
         there = {
-            **{name: name in self.given for name in SIDES},
+            **{name: name in given for name in SIDES},
             "true": true is not None,
-            "value": self.options.value_col is not None,
-            "candidates": "items" in self.given or self.options.judged_only,
+            "value": options.value_col is not None,
+            "candidates": "items" in given or options.judged_only,
         }
-        for request in requests:
+        for request in asked:
+            metric = request.metric
             # A similarity of positions in the catalogue needs no features beside it.
-            positions = "items" in self.given and callable(request.params.get("similarity"))
+            positions = "items" in given and callable(request.params.get("similarity"))
             for need in request.needs:
                 if not there[need] and not (need == "features" and positions):
                     raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
-            if self.options.propensity_col is not None and true is not None:
-                metric = request.metric
-                if "true" in metric.arguments and "propensity" not in metric.optional:
-                    raise OptionError(
-                        f"{request.columns[0]} has no form with ⟦+propensity_col=⟧, which weighs "
-                        "relevant items in recall, precision, ndcg, mapr and mrr; measure it in a "
-                        "call without ⟦+propensity_col=⟧"
-                    )
-        options = self.options
+            weighs = options.propensity_col is not None and true is not None
+            if weighs and "true" in metric.arguments and "propensity" not in metric.optional:
+                raise OptionError(
+                    f"{request.columns[0]} has no form with ⟦+propensity_col=⟧, which weighs "
+                    "relevant items in recall, precision, ndcg, mapr and mrr; measure it in a "
+                    "call without ⟦+propensity_col=⟧"
+                )
         keeps = options.convention is not None and options.convention.not_judged == "keep"
-        if keeps or any("not_judged" in request.metric.optional for request in requests):
+        if keeps or any("not_judged" in request.metric.optional for request in asked):
             options = options.updated(not_judged="keep")
-        call = replace(self, options=options, requests=tuple(requests), item_by=item_by)
-        weight = self.options.weight_name
+        call = cls(options, asked, given, item_by)
+        weight = options.weight_name
         if weight is not None and call.result_columns.count(weight) > 1:
             raise ColumnError(
                 f"⟦weight_col={weight!r}⟧ has the name of another result column; rename it"
             )
-        return call
+        return replace(call, carry=carry_rules(arguments.get("carry"), options, call.columns))
 
     def knowing(self, max_gain: float) -> Call:
         """Return the call for a part: metrics that need the largest gain in `true` get that of all

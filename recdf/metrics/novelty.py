@@ -6,7 +6,7 @@ Recommended items that the log does not have are counted in `spec["counts"]`.
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy import ndarray
@@ -22,14 +22,14 @@ from .metric import NOT_NEGATIVE, metric
 from .two_lists import shared_with_base
 
 ShareOf = Literal["users", "events"]
+BY_LOG: dict[str, Any] = {"arguments": ("log", "pred"), "unknown": ("log",)}
 HEAD = 0.8  # the share of the interactions that the head holds by default
 
 
 @metric(
     better=None,
     aliases=("arp",),
-    arguments=("log", "pred"),
-    unknown=("log",),
+    **BY_LOG,
     where={"unit=count": {"bounds": NOT_NEGATIVE}},
 )
 def popularity(
@@ -86,9 +86,7 @@ def _mean_over(lists: Lists, per_item: ndarray, divisor: str) -> ndarray:
     return ratio(lists.mean_shown(per_item * known), lists.mean_shown(known))
 
 
-@metric(
-    bounds=NOT_NEGATIVE, aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",)
-)
+@metric(bounds=NOT_NEGATIVE, aliases=("novelty", "miuf"), **BY_LOG)
 def surprisal(
     lists: Lists,
     *,
@@ -296,7 +294,7 @@ def efd(
     return _expected_novelty(lists, lists.sides.log.surprise("events"), relevant, discount)
 
 
-@metric(better=None, arguments=("log", "pred"), unknown=("log",))
+@metric(better=None, **BY_LOG)
 def aplt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> ndarray:
     """Share of the recommended items that are in the long tail; neither direction is better, in [0,
     1].
@@ -348,7 +346,7 @@ def _in_tail(lists: Lists, head: float, tail: float | None) -> ndarray:
     return lists.sides.log.tail(tail) * 1.0
 
 
-@metric(bounds=NOT_NEGATIVE, better=None, arguments=("log", "pred"), unknown=("log",))
+@metric(bounds=NOT_NEGATIVE, better=None, **BY_LOG)
 @says_as(aplt)
 def aclt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> ndarray:
     """Number of recommended items that are in the long tail; a count, at least 0.

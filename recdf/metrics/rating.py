@@ -188,7 +188,7 @@ def mae(lists: Lists) -> ndarray:
 
     References
     ----------
-    scikit-learn `meanabsolute_error_error`, per user.
+    scikit-learn `mean_absolute_error`, per user.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def pooled_mae(counts: Counts) -> float:
 
     References
     ----------
-    scikit-learn `meanabsolute_error_error`; recommenders `mae`.
+    scikit-learn `mean_absolute_error`; recommenders `mae`.
 
     Examples
     --------
