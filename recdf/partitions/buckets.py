@@ -157,15 +157,6 @@ class Packing:
         return pa.record_batch([pa.array(filled, pa.int32()), cells], schema=PACKED)
 
 
-def cells_by_bucket(packing: Packing, table: Table) -> dict[int, list[bytes]]:
-    """Return the packed rows of a table in memory by bucket."""
-    found: dict[int, list[bytes]] = {}
-    for batch in packing(table.select(packing.schema.names).to_batches()):
-        for bucket, cell in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            found.setdefault(bucket, []).append(cell)
-    return found
-
-
 def bucket_of(table: Table, keys: Names, spread: str, n_buckets: int) -> ndarray:
     """Return the bucket of each row. Equal keys have the same bucket, whatever their types."""
     columns = [table[name] for name in keys]
@@ -212,22 +203,17 @@ def arrow_table_of(frame: DataFrame, holder: str) -> Table:
         ) from error
 
 
-def of_cell(cell: Any) -> Table:
-    """Return the table in a cell: bytes, a binary scalar, or a table."""
-    if isinstance(cell, Table):
-        return cell
-    return ipc.open_stream(cell.as_buffer() if isinstance(cell, pa.Scalar) else cell).read_all()
-
-
 def by_role(cells: Cells, schemas: Schemas) -> dict[str, Table]:
-    """Return the rows of each frame, whose role is in the metadata of its cells. A null cell holds
-    no rows."""
+    """Return the rows of each frame, whose role is in the metadata of its cells: tables, or the
+    bytes of tables. A null cell holds no rows."""
     rows = {role: [schema.empty_table()] for role, schema in schemas.items()}
     for cell in cells:
-        if cell is not None and (not isinstance(cell, pa.Scalar) or cell.is_valid):
-            table = of_cell(cell)
-            role = table.schema.metadata[b"role"].decode()
-            rows[role].append(table.cast(schemas[role]))
+        if not isinstance(cell, Table):
+            if not cell.is_valid:
+                continue
+            cell = ipc.open_stream(cell.as_buffer()).read_all()
+        role = cell.schema.metadata[b"role"].decode()
+        rows[role].append(cell.cast(schemas[role]))
     return {role: pa.concat_tables(tables) for role, tables in rows.items()}
 
 

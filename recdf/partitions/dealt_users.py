@@ -39,10 +39,13 @@ from ..docstrings import says_as
 from ..errors import LogWarning, OptionError, RecdfError, warn_user
 from ..evaluation.storage import local_path
 from ..evaluation.summary_rows import common_type
+from ..experiments.decide.balance import looks_like_date
 from ..inputs.constraints import check_value
-from ..inputs.frames import id_frame
-from ..inputs.machine import memory_bytes
-from ..inputs.options import ByName, as_columns
+from ..inputs.data_files import files_there, frame_of_table, needed_frame
+from ..inputs.frames import engine_of, id_frame
+from ..inputs.ids import codes_of_ids
+from ..inputs.machine import memory_bytes, sizes
+from ..inputs.options import ByName, Names, as_columns
 from ..logs.impression_rows import LogInParts, Rules, raw_frame, with_persons
 from ..logs.impressions import Impressions, from_impressions
 from ..logs.log_checks import SPEC_FILE, moved_since, read_spec
@@ -59,10 +62,10 @@ from .buckets import (
     bucket_of,
     cast_table,
 )
-from .engine_contract import Handle, no_order, opened
+from .engine_contract import no_order, opened
 from .engine_run import distinct_values, watched
 from .files_run import BATCH_ROWS, files_engine
-from .in_buckets import InBuckets
+from .in_buckets import InBuckets, users_in_buckets
 from .needed import id_kinds
 from .source import Source, frame_of_arrow, plain_schema
 
@@ -70,58 +73,70 @@ Found = TypeVar("Found")
 OfUsers = Callable[[ByName], Any]
 
 
-@dataclass(frozen=True)
-class Persons:
-    """The persons of all devices, by which rows are dealt: the frame, and the rules that name its
-    columns."""
-
-    frame: DataFrame
-    rules: Rules
-
-    def of(self, devices: Any) -> pa.Array:
-        """Return the person of each device."""
-        device = str(self.rules.device_col)
-        person = self.rules.user_col
-        given = {"log": frame_of_arrow(pa.table({device: devices}))}
-        found, _ = with_persons(given, self.frame, device, person, self.rules.time_col)
-        return pa.array(found["log"][person].array, from_pandas=True)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LogPacking(Packing):
-    """Deal the rows of a log or of its events by user, or by the person of a device."""
+    """Deal the rows of a log or of its events by user, or, where `persons` gives the frame of all
+    devices, by the person of a device."""
 
-    persons: Handle | Persons | None = None
+    rules: Rules
+    persons: Any
 
     def buckets(self, table: Table) -> np.ndarray:
         if self.persons is None:
             return super().buckets(table)
-        devices = table[self.keys[0]]
+        (device,) = self.keys
+        person = self.rules.user_col
+        devices = {"log": frame_of_arrow(table.select([device]))}
         try:
-            person = opened(self.persons).of(devices)
+            found, _ = with_persons(
+                devices, opened(self.persons), device, person, self.rules.time_col
+            )
         except RecdfError:  # all rows go to one bucket, which raises the error again
             return np.zeros(len(table), np.uint16)
-        users = pa.table({"user": person, "spread": table[self.spread]})
-        return bucket_of(users, ["user"], "spread", self.n_buckets)
+        users = pa.array(found["log"][person].array, from_pandas=True)
+        rows = pa.table({"user": users, "spread": table[self.spread]})
+        return bucket_of(rows, ["user"], "spread", self.n_buckets)
 
 
 def dealt_log(
     engine: Any,
     frames: ByName,
-    schemas: Schemas,
     rules: Rules,
     n_buckets: int,
+    work: OfUsers,
+    head: Callable[[Any, Names, int], Table],
     persons: Table | None,
-) -> InBuckets:
+) -> tuple[Any, InBuckets]:
     """Deal the rows of a log and of its events by user, or by the persons of all devices. Rows
-    without a user are spread by their item."""
-    by = None if persons is None else engine.sent(Persons(frame_of_arrow(persons), rules))
+    without a user are spread by their item.
+
+    Return also the result of `work` on no rows, which raises the errors that need none. Where ids
+    or times of two frames are of different kinds, it gets some rows (`head`) for the message: a
+    bucket might have the rows of one of the frames only.
+    """
+    schemas = joint_schemas(
+        {
+            role: one.schema if isinstance(one, Table) else plain_schema(engine.schema(one))
+            for role, one in frames.items()
+        },
+        rules,
+    )
+    empty = work({role: frame_of_arrow(one.empty_table()) for role, one in schemas.items()})
+    shared = (rules.device_col, rules.user_col, rules.item_col, rules.time_col, *rules.list_cols)
+    for name in filter(None, shared):
+        if len({*id_kinds(schemas, name).values()}) > 1:
+            some = {
+                role: one if isinstance(one, Table) else head(one, schemas[role].names, HEAD_LENGTH)
+                for role, one in frames.items()
+            }
+            work({role: frame_of_arrow(one) for role, one in some.items()})
+    by = None if persons is None else engine.sent(frame_of_arrow(persons))
     user = rules.device_col or rules.user_col
     packings = {}
     for role, schema in schemas.items():
         spread = rules.item_col if rules.item_col in schema.names else user
-        packings[role] = LogPacking([user], spread, n_buckets, schema, persons=by)
-    return InBuckets(engine, frames, packings)
+        packings[role] = LogPacking([user], spread, n_buckets, schema, rules=rules, persons=by)
+    return empty, InBuckets(engine, frames, packings)
 
 
 def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, Schema]:
@@ -140,32 +155,11 @@ def joint_schemas(schemas: Schemas, rules: Rules) -> dict[str, Schema]:
     }
 
 
-def check_schemas(
-    work: OfUsers, rules: Rules, schemas: Schemas, head: Callable[[str], Table]
-) -> Any:
-    """Return the result of `work` on no rows, which raises the errors that need none.
-
-    Where ids or times of two frames are of different kinds, some rows (`head`, by role) are read
-    for the message: a bucket might have the rows of one of the frames only.
-    """
-    found = work({role: frame_of_arrow(one.empty_table()) for role, one in schemas.items()})
-    shared = (rules.device_col, rules.user_col, rules.item_col, rules.time_col, *rules.list_cols)
-    for name in filter(None, shared):
-        if len({*id_kinds(schemas, name).values()}) > 1:
-            work({role: frame_of_arrow(head(role)) for role in schemas})
-    return found
-
-
 def on_users(
-    _: int,
-    rows: RowsByRole,
-    work: OfUsers,
-    rules: Rules,
-    name: str | None = None,
-    kinds: Any = None,
+    _: int, rows: RowsByRole, work: OfUsers, rules: Rules, keep: Callable[[Any], Any]
 ) -> Any:
-    """Run `work` on the users of one bucket, for its sums or for its table of this name, with these
-    columns. The order of rows follows from their values alone."""
+    """Run `work` on the users of one bucket, and `keep` a part of what it returns. The order of
+    rows follows from their values alone."""
     frames = {}
     for role, table in rows.items():
         if role != "persons":
@@ -173,8 +167,7 @@ def on_users(
             names = list(dict.fromkeys([*first, *table.column_names]))
             table = ascending(table.select(names)).select(table.column_names)
         frames[role] = frame_of_arrow(table)
-    found = work(frames)
-    return without_tables(found) if name is None else table_of(found, name, kinds)
+    return keep(work(frames))
 
 
 def schemas_of_tables(found: Any) -> dict[str, Schema]:
@@ -187,6 +180,7 @@ def schemas_of_tables(found: Any) -> dict[str, Schema]:
 
 
 def table_of(found: Impressions, name: str, schema: Schema) -> Table:
+    """Return one of both tables of impressions, with these columns."""
     return Table.from_pandas(getattr(found, name), preserve_index=False).cast(schema)
 
 
@@ -268,69 +262,66 @@ def on_engine(
         frames = {"log": log, "clicks": clicks, "purchases": purchases, "refunds": refunds}
         with engine_of(frames, options) as engine:
             engine, given, n_buckets = watched(engine, frames, partitions)
-            found = LogOfEngine(engine, given, persons, n_buckets)
-            roles = [*given, *(["persons"] if persons is not None else [])]
-            return function(**dict.fromkeys(roles, found), **options)
+            if persons is not None:
+                given["persons"] = persons_of_engine(engine, persons)
+            found = LogOfEngine(engine, given, n_buckets)
+            return function(**dict.fromkeys(given, found), **options)
 
     of_log.__name__ = of_log.__qualname__ = function.__name__
     of_log.__doc__ = IMPRESSIONS_SAY if function is from_impressions else LOG_CHECK_SAYS
     return says_as({"Engine": name, "space": name.lower()})(of_log)
 
 
+def persons_of_engine(engine: Any, given: Any) -> Table:
+    """Return the persons in memory. Those of a frame of the engine get an order."""
+    persons = engine.local(given)
+    table = arrow_table_of(raw_frame(persons, "persons"), "persons has")
+    table = cast_table(table, plain_schema(table.schema))
+    return table if persons is given else ascending(table)
+
+
 @dataclass(frozen=True)
 class LogOfEngine(LogInParts):
-    """A log and its events in frames of an engine, by role."""
+    """A log and its events in frames of an engine, by role. The persons are in memory."""
 
     engine: Any
-    frames: ByName
-    persons: Any
+    frames: dict[str, Any]
     n_buckets: int
 
     def run(self, work: OfUsers, rules: Rules) -> Any:
+        engine = self.engine
         if rules.rank_col is None and rules.time_col is None:
             raise OptionError(
                 "⟦rank_col=None⟧ ranks lists by time, or by row where there are no times, and a "
-                f"{self.engine.name} frame has no order of rows; pass ⟦+time_col=⟧ or "
-                "⟦+rank_col=⟧"
+                f"{engine.name} frame has no order of rows; pass ⟦+time_col=⟧ or ⟦+rank_col=⟧"
             )
-        persons = None if self.persons is None else self._persons()
-        schemas = {role: plain_schema(self.engine.schema(one)) for role, one in self.frames.items()}
-        if persons is not None:
-            schemas["persons"] = persons.schema
-        schemas = joint_schemas(schemas, rules)
-
-        def head(role: str) -> Table:
-            if persons is not None and role == "persons":
-                return persons
-            return self.engine.head(self.frames[role], schemas[role].names, HEAD_LENGTH)
-
-        empty = check_schemas(work, rules, schemas, head)
-        given = {role: self.frames.get(role, persons) for role in schemas}
-        dealt = dealt_log(self.engine, given, schemas, rules, self.n_buckets, persons)
+        persons = self.frames.get("persons")
+        how = self.frames, rules, self.n_buckets, work, engine.head, persons
+        empty, dealt = dealt_log(engine, *how)
         of_users = partial(on_users, work=work, rules=rules)
-        sums, _ = dealt.results_of_buckets(of_users)
+        sums, _ = dealt.results_of_buckets(partial(of_users, keep=without_tables))
         total = add_in_pairs([without_tables(empty), *sums])
-        # The tables without rows have the dtypes that they have in memory.
-        none = {role: schema.empty_table() for role, schema in schemas.items()}
-        frames = {role: table.to_pandas() for role, table in none.items()}
-        for role, frame in self.frames.items():
-            frames[role] = self.engine.labels(none[role], frame)
-        tables = {}
         of_tables = schemas_of_tables(empty)
-        likes = work(frames) if of_tables else None
+        if not of_tables:
+            return total
+        # The tables without rows have the dtypes that they have in memory.
+        none = {role: schema.empty_table() for role, schema in dealt.schemas.items()}
+        likes = work(
+            {
+                role: none[role].to_pandas()
+                if isinstance(frame, Table)
+                else engine.labels(none[role], frame)
+                for role, frame in self.frames.items()
+            }
+        )
+        tables = {}
         for name, kinds in of_tables.items():
             like = getattr(likes, name)
             like.attrs = {}
-            table = dealt.tables(self.engine.sent(partial(of_users, name=name, kinds=kinds)), kinds)
-            tables[name] = self.engine.typed(table, like)
+            keep = partial(table_of, name=name, schema=kinds)
+            table = dealt.tables(engine.sent(partial(of_users, keep=keep)), kinds)
+            tables[name] = engine.typed(table, like)
         return replace(total, **tables)
-
-    def _persons(self) -> Table:
-        """Return the persons in memory. Those of a frame of the engine get an order."""
-        given = self.engine.local(self.persons)
-        table = arrow_table_of(raw_frame(given, "persons"), "persons has")
-        table = cast_table(table, plain_schema(table.schema))
-        return table if given is self.persons else ascending(table)
 
 
 CHECK_SAYS = """\
@@ -554,35 +545,97 @@ class LogOfFiles(LogInParts):
     def run(self, work: OfUsers, rules: Rules) -> Any:
         import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
 
-        schemas = {role: source.schema for role, source in self.sources.items()}
-
-        def head(role: str) -> Table:
-            return self.sources[role].head(schemas[role].names, HEAD_LENGTH)
-
-        empty = check_schemas(work, rules, joint_schemas(schemas, rules), head)
-        of_tables = schemas_of_tables(empty)
-        total = without_tables(empty)
         persons = None
         one = self.n_parts == 1
-        if "persons" in schemas and not one:  # they tell the part of a row
-            rows = self.sources["persons"].batches(schemas["persons"].names, BATCH_ROWS)
-            persons = pa.concat_tables([schemas["persons"].empty_table(), *rows])
+        if "persons" in self.sources and not one:  # they tell the part of a row
+            source = self.sources["persons"]
+            rows = source.batches(source.schema.names, BATCH_ROWS)
+            persons = pa.concat_tables([source.schema.empty_table(), *rows])
         with ExitStack() as stack:
             memory = np.inf if one else 0
             engine = stack.enter_context(
                 files_engine(self.sources, "impressions_parquet", memory, self.folder, shown=False)
             )
+            how = self.sources, rules, self.n_parts, work, Source.head, persons
+            empty, dealt = dealt_log(engine, *how)
             writers = {
                 name: stack.enter_context(pq.ParquetWriter(self.folder / f"{name}.parquet", kinds))
-                for name, kinds in of_tables.items()
+                for name, kinds in schemas_of_tables(empty).items()
             }
 
             def attributed(_: int, rows: RowsByRole) -> Any:
                 found = work({role: frame_of_arrow(table) for role, table in rows.items()})
-                for name, kinds in of_tables.items():
-                    writers[name].write_table(table_of(found, name, kinds))
+                for name, writer in writers.items():
+                    writer.write_table(table_of(found, name, writer.schema))
                 return without_tables(found)
 
-            dealt = dealt_log(engine, self.sources, schemas, rules, self.n_parts, persons)
             parts, _ = dealt.results_of_buckets(attributed)
-        return sum(parts, start=total)
+        return sum(parts, start=without_tables(empty))
+
+
+# -------------------------------------------------------------------------------------------
+# Tables of users that are frames of an engine, or files: a function counts in each bucket of users
+# what it counts of frames in memory, as the frames that they would be there.
+
+# Rows of files that wait for their bucket take so many bytes of memory; later ones are written to a
+# temporary file.
+KEPT_BYTES = 2**28
+
+
+def made_by_user(
+    work: Callable[..., Any],
+    keys: Names,
+    columns: Names,
+    tables: ByName,
+    with_ids: bool = False,
+) -> list[Any]:
+    """Return what the work makes of the tables of each bucket of users; of none where there are no
+    rows. It gets the columns of the key, these columns, and if asked for those that may be ids or
+    dates.
+
+    Tables of another kind than the others, such as a frame in memory, are dealt in this process.
+    """
+    from . import dask, spark  # which import this module
+
+    names = {*keys, *columns}
+    kind = next(filter(None, map(engine_of, tables.values())), None)
+    frames: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    for role, one in tables.items():
+        if isinstance(one, DataFrame) or engine_of(one) != kind:
+            frames[role] = needed_frame(
+                one, role, lambda head: [name for name in head.columns if name in names]
+            )
+            continue
+        if kind is None:
+            files_there(one, role)
+        frames[role] = own[role] = one if kind else Source(one, role)
+    with ExitStack() as stack:
+        engine: Any
+        if kind is None:
+            n_buckets = 1 + sum(one.n_rows for one in own.values()) // sizes().summed_rows
+            dealer = files_engine(own, "the users", KEPT_BYTES, at_once=sizes().at_once)
+            engine = stack.enter_context(dealer)
+        else:
+            frames_of: Any = spark.spark_engine if kind == "spark" else dask.dask_engine
+            engine = stack.enter_context(frames_of(own, {"user_col": keys}))
+            engine, _, n_buckets = watched(engine, own, None)
+        known = {role: plain_schema(engine.schema(one)) for role, one in own.items()}
+        for role, one in own.items() if with_ids else ():
+            rows = engine.head if kind else Source.head
+            head = frame_of_table(rows(one, known[role].names, 1))
+            names |= {
+                name
+                for name in map(str, head)
+                if codes_of_ids(head[name]) is not None or looks_like_date(head[name])
+            }
+        nothing = work(
+            *(
+                DataFrame(columns=known[role].names) if role in known else one[:0]
+                for role, one in frames.items()
+            )
+        )
+        read = dict.fromkeys(frames, names)
+        dealt = users_in_buckets(engine, frames, read, keys, n_buckets, known)
+        made, _ = dealt.made_of_frames(work)
+    return made or [nothing]

@@ -18,9 +18,9 @@ import pickle
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pandas import DataFrame
@@ -45,6 +45,7 @@ from ..inputs.options import ByName, Names, as_columns, check_names
 from ..judge.per_user_columns import named_frame, require, warn_of_weights
 from ..judge.users import LEFT_OUT, own_variant
 from .buckets import (
+    CELL,
     HEAD_LENGTH,
     PACKED,
     Cells,
@@ -53,23 +54,18 @@ from .buckets import (
     Schemas,
     arrow_table_of,
     by_role,
-    cells_by_bucket,
     working_on,
 )
 from .engine_contract import Engine, Watched, as_dtypes, labels_of_table, opened
 from .needed import id_kinds
 from .source import plain_schema
 
-# What a bucket gives: what the work made of it or an error, as bytes, and how many rows of the
-# first frame it had.
-OF_BUCKET = pa.schema({"bucket": pa.int32(), "made": pa.binary(), "n_rows": pa.int64()})
-
 
 @dataclass(frozen=True)
 class OnBucketRows:
     """Work on the number and the rows of one bucket.
 
-    in_memory : gives the packed rows of frames in memory by bucket.
+    in_memory : gives the rows of frames in memory, sorted by bucket.
     """
 
     work: Any
@@ -78,15 +74,17 @@ class OnBucketRows:
 
     def __call__(self, bucket: int, cells: Cells) -> Table:
         with working_on(bucket):
-            in_memory = opened(self.in_memory).get(bucket, [])
+            in_memory = (one.of(bucket) for one in opened(self.in_memory))
             return opened(self.work)(bucket, by_role([*cells, *in_memory], self.schemas))
 
 
 @dataclass(frozen=True)
 class AsCell:
-    """Make one row of OF_BUCKET of what the work on the rows of a bucket makes, or of its error.
-    In threads of this process, the error ends all work `at_once`: of several wrong buckets, the
-    first to be read is told."""
+    """Make one cell of the number of a bucket, of what the work makes of its rows, or of its error,
+    and of how many rows the first frame has.
+
+    In threads of this process, an error ends all work `at_once`.
+    """
 
     work: Callable[[int, RowsByRole], Any]
     n_buckets: int
@@ -100,7 +98,7 @@ class AsCell:
             if self.at_once:
                 raise told(made, self.n_buckets, "users") from None
         n_rows = len(next(iter(rows.values())))
-        return pa.table([[bucket], [pickle.dumps(made)], [n_rows]], schema=OF_BUCKET)
+        return pa.table([[pickle.dumps((bucket, made, n_rows))]], schema=CELL)
 
 
 class InBuckets:
@@ -115,21 +113,19 @@ class InBuckets:
         every: bool = False,
     ) -> None:
         self.engine, self.packed, self.schemas = engine, dict[str, Any](), dict[str, Schema]()
-        in_memory: dict[int, list[bytes]] = {}
+        in_memory = []
         for role, frame in frames.items():
             schema = packings[role].schema
             schema = schema.with_metadata({**(schema.metadata or {}), "role": role})
             packing, self.schemas[role] = replace(packings[role], schema=schema), schema
             self.n_buckets = packing.n_buckets
-            if not isinstance(frame, Table):
-                lists = packing.lists
-                names = schema.names if lists is None else lists.names(schema.names)
-                self.packed[role] = engine.each(frame, names, packing, PACKED)
+            if isinstance(frame, Table):
+                in_memory.append(packing.deal(frame))
                 continue
-            for bucket, cells in cells_by_bucket(packing, frame).items():
-                in_memory.setdefault(bucket, []).extend(cells)
-        # A bucket may have only rows that are in memory.
-        self.every = every or len(self.packed) < len(frames)
+            lists = packing.lists
+            names = schema.names if lists is None else lists.names(schema.names)
+            self.packed[role] = engine.each(frame, names, packing, PACKED)
+        self.every = every or bool(in_memory)  # a bucket may have only rows that are in memory
         self.in_memory = engine.sent(in_memory) if in_memory else in_memory
 
     def tables(self, work: Any, schema: Schema) -> Any:
@@ -143,15 +139,13 @@ class InBuckets:
         """Return what the work makes of each bucket, in their order, and how many rows the first
         frame has."""
         as_cell = AsCell(work, self.n_buckets, at_once=not isinstance(self.engine, Watched))
-        outcomes = self.engine.collect(self.tables(self.engine.sent(as_cell), OF_BUCKET))
-        cells = outcomes["made"]
-        order = np.argsort(outcomes["bucket"].to_numpy()).tolist()
+        cells = self.engine.collect(self.tables(self.engine.sent(as_cell), CELL))["cell"]
         # Of buffers, since bytes would be one more copy of what may be large.
-        found = [pickle.loads(cells[i].as_buffer()) for i in order]
-        for one in found:
-            if isinstance(one, Failure):
-                raise told(one, self.n_buckets, "users")
-        return found, sum(outcomes["n_rows"].to_pylist())
+        found = sorted((pickle.loads(one.as_buffer()) for one in cells), key=itemgetter(0))
+        for _, made, _ in found:
+            if isinstance(made, Failure):
+                raise told(made, self.n_buckets, "users")
+        return [made for _, made, _ in found], sum(n_rows for *_, n_rows in found)
 
     def made_of_frames(self, work: Callable[..., Any]) -> tuple[list[Any], int]:
         """As `results_of_buckets`, of the rows as pandas frames, in the order of the roles."""
