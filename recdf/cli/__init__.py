@@ -177,7 +177,7 @@ def _run_command(given: Namespace, record: RunRecord) -> int:
     try:
         with_formats(given)
         record.check()
-        code = given.run(given) or 0
+        code = given.run(given)
         if changed := record.changed():
             what = f"error: {changed[0]} changed while it was read; run this again"
             code = 4
@@ -185,7 +185,7 @@ def _run_command(given: Namespace, record: RunRecord) -> int:
         what = f"refused: {_one_line(error)}"
         code = 1
     except (EmptyPopulationError, NoOverlapWarning) as error:
-        code = 0 if getattr(given, "allow_empty", False) else 1
+        code = int(not getattr(given, "allow_empty", False))
         if code:
             what = f"refused: {_one_line(error)}; pass --allow-empty to go on all the same"
         elif not given.quiet:
@@ -295,22 +295,20 @@ class RunRecord:
         # a name.
         self.inputs: dict[str, list[str]] = {}
         self.out: Path | None = getattr(given, "out", None)
-        self.outputs: list[Path] = []
-        if self.out is not None:
-            names = getattr(given, "writes", None)
-            self.outputs = [self.out] if names is None else [self.out / name for name in names]
+        names = getattr(given, "writes", [""])  # of a folder, or none of a file
+        self.outputs = [] if self.out is None else [self.out / name for name in names]
         # What an earlier run of this command wrote beside a result is no input, and is replaced.
         replaced = {os.path.realpath(path) for path in self.outputs}
         for action in given.parser._actions:
             values = getattr(given, action.dest, None)
-            words_of_usage = {*str(action.metavar).split()}
-            of_runs = {"RESULTS", "BEFORE", "AFTER", "FOLDER"} & words_of_usage
-            if values is None or action.dest == "out":
-                continue
-            if of_runs or {"FILE", "LOG", "TABLE"} & words_of_usage:
-                named = map(str, values if isinstance(values, list) else [values])
+            usage = {*str(action.metavar).split()}
+            of_runs = usage & {"RESULTS", "BEFORE", "AFTER", "FOLDER"}
+            is_read = of_runs or usage & {"FILE", "LOG", "TABLE"}
+            if is_read and values is not None and action.dest != "out":
                 self.inputs[action.dest] = [
-                    path for one in named for path in _files_read(one, replaced if of_runs else ())
+                    path
+                    for one in (values if isinstance(values, list) else [values])
+                    for path in _files_read(str(one), replaced if of_runs else ())
                 ]
         self.states = {path: _state(path) for paths in self.inputs.values() for path in paths}
         self.older = {path: _state(path) for path in self._place()[1]}
@@ -326,11 +324,14 @@ class RunRecord:
         with suppress(FileNotFoundError, NotADirectoryError):  # but not that a name is too long
             os.lstat(place)
         beside = given_files(self.given, "junit", "summary")
-        read = {os.path.realpath(path): path for path in self.states}
-        rows_in_parts = {os.path.dirname(place): path for place, path in read.items()}
-        read |= {place: one for place, one in rows_in_parts.items() if place.endswith(PER_USER)}
+        read = {}
+        for path in self.states:
+            place = Path(os.path.realpath(path))
+            read[place] = path
+            if place.parent.name == PER_USER:  # rows in parts
+                read[place.parent] = path
         for name, path in [*(("out", path) for path in self.outputs), *beside.items()]:
-            if lost := read.get(os.path.realpath(path)):
+            if lost := read.get(Path(os.path.realpath(path))):
                 raise OptionError(
                     f"--{name} {getattr(self.given, name)} would replace {lost}, which this "
                     "command reads; name another place"
@@ -365,10 +366,9 @@ class RunRecord:
     def _place(self) -> tuple[Path, list[str]]:
         """Return the path of the record, and the files of the result."""
         out = self.out
-        command = self.given.command
+        other = command = self.given.command
         if out is None or not (os.path.isdir(out) or hasattr(self.given, "writes")):
             return Path(f"{out}.{RECORD}"), [] if out is None else [str(out)]
-        other = command
         with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
             other = json.loads(plain_file(out / RECORD).read_text(encoding="utf-8"))["command"][1]
         files = sorted(
@@ -382,23 +382,16 @@ class RunRecord:
 def _files_read(name: str, replaced: Collection[str]) -> list[str]:
     """Return the files of this machine that a path stands for. In a folder of runs, the records of
     runs, and what is replaced beside a result, are no input."""
-    found = []
+    found: list[str] = []
     with suppress(OSError, RecdfError):
         found += [] if is_remote(name) else FileSet.of(name).files
-    if not os.path.isdir(name):
-        return found
-    return [
-        path
-        for path in found
-        if not path.endswith(".json")
-        and not (os.path.realpath(path) in replaced and not _is_stored(path))
-    ]
 
+    def is_input(path: str) -> bool:
+        folder, file = os.path.split(path)
+        stored = file in RESULT_FILES and os.path.lexists(os.path.join(folder, PER_USER))
+        return not path.endswith(".json") and (stored or os.path.realpath(path) not in replaced)
 
-def _is_stored(path: str) -> bool:
-    """Whether a file is one of a result that is stored there."""
-    folder, name = os.path.split(path)
-    return name in RESULT_FILES and os.path.lexists(os.path.join(folder, PER_USER))
+    return list(filter(is_input, found)) if os.path.isdir(name) else found
 
 
 def _state(path: str) -> tuple[int, int] | None:

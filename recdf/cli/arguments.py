@@ -117,11 +117,8 @@ class Parser(argparse.ArgumentParser):
     def flags(self) -> dict[str, str]:
         """Return the long flag of every argument, by its name in Python, which may be the
         plural."""
-        found = {
-            action.dest: action.option_strings[-1]
-            for action in self._actions
-            if action.option_strings
-        }
+        with_flags = [action for action in self._actions if action.option_strings]
+        found = {action.dest: action.option_strings[-1] for action in with_flags}
         if "segment" in found:
             found.setdefault("by", found["segment"])
         return {f"{name}s": one for name, one in found.items()} | found
@@ -196,13 +193,9 @@ def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
     if part.kind == "convert":
         if part.name != "str":
             return str(part)
-        return (
-            f"{part.value} as text"
-            if not part.key
-            else f"both as text: {part.value}"
-            if part.value
-            else "to text"
-        )
+        if not part.key:
+            return f"{part.value} as text"
+        return f"both as text: {part.value}" if part.value else "to text"
     if part.name not in flags:
         return str(part)
     try:
@@ -336,12 +329,8 @@ def _shape(kind: Any, metavar: str, default: Any = None) -> Given | None:
     names. None if it cannot be typed, as a frame."""
     union = typing.get_origin(kind) in (types.UnionType, typing.Union)
     kinds = typing.get_args(kind) if union else (kind,)
-    words = [
-        word
-        for one in kinds
-        if typing.get_origin(one) is typing.Literal
-        for word in typing.get_args(one)
-    ]
+    literals = [one for one in kinds if typing.get_origin(one) is typing.Literal]
+    words = [word for one in literals for word in typing.get_args(one)]
     if kind is bool:
         return None if default is True else {"action": "store_true"}
     if any(isinstance(word, str) for word in words):
@@ -377,22 +366,21 @@ def _add_documented(group: Any, name: str, text: str, default: Any, shape: Given
 
 def given_options(given: Namespace) -> Given:
     """Return the shared options that were given, as the functions take them."""
-    options = {name: value for name, value in vars(given).items() if name in NAMES}
-    pairs = {
-        name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN")
-        for name in ("true_cols", "pred_cols")
-    }
-    one = {
-        name: value[0] if isinstance(value, list) and len(value) == 1 else value
-        for name, value in options.items()
-    }
+    options: Given = {}
+    pairs: Given = {}
+    for name in NAMES & vars(given).keys():
+        value = getattr(given, name)
+        if name.endswith("_cols"):
+            pairs[name] = as_pairs(flag(name), value, "NAME=COLUMN")
+        else:
+            options[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
     for name, found in pairs.items():
-        check_names_of_columns(found, name.removesuffix("_cols"), one)
+        check_names_of_columns(found, name.removesuffix("_cols"), options)
     words = {"True": True, "False": False}
-    return {
-        name: words.get(str(value), value or True) if OPTIONS[name].flag_alone else value
-        for name, value in one.items()
-    } | {name: found for name, found in pairs.items() if found}
+    for name, value in options.items():
+        if OPTIONS[name].flag_alone:
+            options[name] = words.get(str(value), value or True)
+    return options | pairs
 
 
 @cache
@@ -447,10 +435,10 @@ FILE_FORMATS = {
 
 def with_formats(given: Namespace) -> None:
     """Give the paths of the call the formats that --file-format names."""
-    for name, form in as_pairs(
-        "--file-format", getattr(given, "file_format", None), "true=trec_qrels"
-    ).items():
-        path = getattr(given, name.replace("-", "_"), None)
+    named = getattr(given, "file_format", None)
+    for name, form in as_pairs("--file-format", named, "true=trec_qrels").items():
+        argument = name.replace("-", "_")
+        path = getattr(given, argument, None)
         if not isinstance(path, str):
             raise OptionError(f"--file-format {name}={form}: there is no file --{name}")
-        setattr(given, name.replace("-", "_"), PathOfFormat(path, format_named(form).name))
+        setattr(given, argument, PathOfFormat(path, format_named(form).name))

@@ -165,18 +165,14 @@ Failings = Iterable[tuple[str, str]]
 def fail_on(given: Namespace, found: Failings, *, always: Names = ()) -> int:
     """Return exit code 1 if `--fail-on` names what one of the rows is, and say on stderr which row
     that was."""
-    named = getattr(given, "fail_on", None) or ()
-    rows = list(
-        dict.fromkeys((what, said) for what, said in found if what in always or what in named)
-    )
-    if rows:
-        say_why(
-            given,
-            1,
-            [said for _, said in rows],
-            "" if rows[0][0] in always else f", --fail-on {rows[0][0]}",
-        )
-    return int(bool(rows))
+    named = {*always, *(getattr(given, "fail_on", None) or ())}
+    rows = dict.fromkeys(row for row in found if row[0] in named)
+    if not rows:
+        return 0
+    what = next(iter(rows))[0]
+    why = "" if what in always else f", --fail-on {what}"
+    say_why(given, 1, [said for _, said in rows], why)
+    return 1
 
 
 def say_why(given: Namespace, code: int, rows: Sequence[str], why: str = "") -> None:

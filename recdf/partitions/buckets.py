@@ -19,7 +19,7 @@ from __future__ import annotations
 import operator
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -33,17 +33,16 @@ from numpy import ndarray
 from pandas import DataFrame, Series
 from pyarrow import Array, ArrowException, RecordBatch, Schema, Table
 
-from ..errors import DataError, EngineError
+from ..errors import DataError, EngineError, RecdfError
 from ..evaluation.evaluate import checked
 from ..evaluation.part import Failure, ListRows, Part, PartResult, measure, result_bytes
-from ..evaluation.summary_rows import label_array
 from ..inputs.codes import mix_texts, mix_words
 from ..inputs.frames import without_dictionary
 from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
-from ..inputs.options import Names, Options
+from ..inputs.options import ByName, Names, Options
 from ..inputs.sorting import offsets, spans
-from ..inputs.true_and_pred import gains, order_source, read_pred, read_relevance, read_true
+from ..inputs.true_and_pred import BrokenRows, RowsRefused, order_source, read_pred, read_true
 from ..matching.list_keys import key_labels
 from ..matching.match import match
 from .engine_contract import IN_BUCKET, Handle, Shared, opened
@@ -418,30 +417,20 @@ GAIN = pa.schema([("gain", pa.float64())])
 @dataclass(frozen=True)
 class Gains:
     """Find the largest gain in a chunk of `true`, among the rows that are neither dropped nor in
-    `exclude`."""
+    `exclude`. Where rows are wrong, the work on their bucket raises the error."""
 
-    column: str
     options: Options
-    exclude: DataFrame | None
+    sides: ByName
     lists: ItemLists
 
     def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
-            ids = self.options.pair
-            frame = frame_of_arrow(known_rows(self.lists.table(Table.from_batches([batch])), ids))
-            relevance = read_relevance(frame, self.column, self.options)
-            gain = gains(
-                relevance[known := np.isfinite(relevance) & (relevance >= 0)], self.options
-            )
-            if self.exclude is not None:
-                same = ("user_col", "item_col", "null_keys")
-                own: dict[str, Any] = {name: getattr(self.options, name) for name in same}
-                own |= {"relevance_col": self.column, "duplicates": "keep", "score_col": False}
-                sides = {"exclude": self.exclude}
-                options = Options().updated(**own)
-                with match(frame[known], frame[:0], options, sides, part=True) as matched:
-                    gain = gains(matched.true_lists.gain, self.options)
-            yield pa.record_batch([pa.array([gain.max(initial=0.0)], pa.float64())], schema=GAIN)
+            frame = frame_of_arrow(self.lists.table(Table.from_batches([batch])))
+            largest = 1.0
+            how = self.options, self.sides, None, True, dict[str, BrokenRows]()
+            with suppress(RowsRefused, RecdfError), match(frame, frame[:0], *how) as matched:
+                largest = matched.true_lists.gain.max(initial=0.0)
+            yield pa.record_batch([pa.array([largest], pa.float64())], schema=GAIN)
 
 
 @dataclass(frozen=True)
@@ -458,39 +447,28 @@ class Distinct:
         yield from found.combine_chunks().to_batches()
 
 
-@dataclass(frozen=True)
-class Listing:
-    """List the items of one bucket in rows that no option drops: those of `true`, and those that
-    some `by` values recommend to the population.
-
-    listed : the number of a `by` value in the column "by", and an item in "pred" or in "true" ·
-    silent : the `by` values; None for all rows of `pred`.
-    """
-
-    handle: Handle | Shared
-    listed: Schema
-    silent: ndarray | None
-
-    def __call__(self, bucket: int, rows: RowsByRole) -> Table:
-        shared: Shared = opened(self.handle)
-        part = as_part(shared, bucket, rows)
-        call = shared.of(bucket)
-        options = call.options
-        read = read_true(part.true, options)
-        of_true = read.frame_rows(np.arange(len(read)))
-        if self.silent is None:
-            read = read_pred(part.pred, order_source(part.pred, options), options)
-            of_pred = read.frame_rows(np.arange(len(read)))
-            by = np.zeros(len(read), np.int64)
-        else:
-            with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
-                lists = np.flatnonzero(np.isin(matched.list_by, self.silent))
-                n = matched.n_pred[lists]
-                of_pred = matched.rows(spans(matched.start[lists], n))
-                by = matched.list_by[lists].repeat(n)
-        true, pred = part.true[options.item_col], part.pred[options.item_col]
-        found = [
-            pa.table({"by": pa.array(by), "pred": label_array(pred.take(of_pred))}),
-            pa.table({"true": label_array(true.take(of_true))}),
-        ]
-        return distinct_rows(pa.concat_tables(found, promote_options="default").cast(self.listed))
+def items_of_bucket(
+    bucket: int, rows: RowsByRole, handle: Handle | Shared, silent: ndarray | None
+) -> tuple[DataFrame, Series]:
+    """Return the items of one bucket in rows that no option drops, each once: those that some `by`
+    values (`silent`) recommend to the population, beside the number of the value, and those of
+    `true`. Where `silent` is None, all rows of `pred` count."""
+    shared: Shared = opened(handle)
+    part = as_part(shared, bucket, rows)
+    call = shared.of(bucket)
+    options = call.options
+    read = read_true(part.true, options)
+    of_true = read.frame_rows(np.arange(len(read)))
+    if silent is None:
+        read = read_pred(part.pred, order_source(part.pred, options), options)
+        of_pred = read.frame_rows(np.arange(len(read)))
+        by = np.zeros(len(read), np.int64)
+    else:
+        with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
+            lists = np.flatnonzero(np.isin(matched.list_by, silent))
+            n = matched.n_pred[lists]
+            of_pred = matched.rows(spans(matched.start[lists], n))
+            by = matched.list_by[lists].repeat(n)
+    true, pred = part.true[options.item_col], part.pred[options.item_col]
+    listed = DataFrame({"by": by, "item": pred.take(of_pred).array})
+    return listed.drop_duplicates(), true.take(of_true).drop_duplicates()

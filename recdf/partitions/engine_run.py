@@ -21,7 +21,7 @@ import pickle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any
 
@@ -42,7 +42,7 @@ from ..inputs.frames import OneRecord
 from ..inputs.ids import IdColumn, alike_ids, nullable, read_ids
 from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
-from ..inputs.options import ByName, Names, check_names
+from ..inputs.options import ByName, Names, Options, check_names
 from ..judge.choices import Columns, NamedMetrics, RaiseOrDrop
 from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
@@ -53,7 +53,6 @@ from .buckets import (
     HEAD_LENGTH,
     Distinct,
     Gains,
-    Listing,
     Measuring,
     Packing,
     add_in_pairs,
@@ -65,6 +64,7 @@ from .buckets import (
     distinct_rows,
     given_ids,
     hash_buckets,
+    items_of_bucket,
     known_rows,
     places_by_bucket,
 )
@@ -79,7 +79,7 @@ from .engine_contract import (
     no_order,
     ties_by_row,
 )
-from .in_buckets import EngineRows, InBuckets, moments_of_rows, users_in_buckets
+from .in_buckets import EngineRows, InBuckets, made_of_rows, moments_of_rows
 from .needed import Needed
 from .source import frame_of_arrow
 
@@ -194,7 +194,11 @@ class Run:
                 _ = self.dealt  # first, as for the `by` values
                 lists = self.needed.lists["true"]
                 names = lists.names([*keys, item, relevance])
-                work = Gains(relevance, call.options, frame, lists)
+                same = ("user_col", "item_col", "null_keys", "min_relevance", "like")
+                own: dict[str, Any] = {name: getattr(call.options, name) for name in same}
+                own |= {"relevance_col": relevance, "duplicates": "keep", "score_col": False}
+                sides = {} if frame is None else {"exclude": frame}
+                work = Gains(Options().updated(**own), sides, lists)
                 found = self.engine.each(self.frames["true"], names, work, GAIN)
                 largest = self.engine.collect(found)["gain"].to_pylist()
             call = call.knowing(max_gain=max(largest, default=0.0))
@@ -231,19 +235,18 @@ class Run:
             overlap = replace(overlap, samples={**overlap.samples, **self._samples(), **of_sides})
         if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
             return overlap
-        item = self.call.options.item_col
-        kinds = [(role, self.needed.schemas[role].field(item).type) for role in ("pred", "true")]
-        listed = pa.schema([("by", pa.int64()), *kinds])
-        work = Listing(self.handle, listed, None if nothing else overlap.silent)
-        found = self.engine.collect(self.dealt.tables(work, listed))
-        tables = {role: known_rows(found, [role]) for role, _ in kinds}
-        ids = [read_ids(frame_of_arrow(one)[role], item) for role, one in tables.items()]
+        silent = None if nothing else overlap.silent
+        work = partial(items_of_bucket, handle=self.handle, silent=silent)
+        found, _ = self.dealt.results_of_buckets(work)
+        pred = pd.concat([one for one, _ in found])
+        true = pd.concat([one for _, one in found])
+        ids = [read_ids(one, self.call.options.item_col) for one in (pred["item"], true)]
         of_pred, of_true = encode(ids).columns
         in_true = np.isin(of_pred.all(), of_true.all())
         if nothing:
             return replace(overlap, shares_item=bool(in_true.any()))
         shares = overlap.by_shares_item.copy()
-        shares[tables["pred"]["by"].to_numpy()[in_true]] = True
+        shares[pred["by"].to_numpy()[in_true]] = True
         return replace(overlap, by_shares_item=shares)
 
     def _samples(self) -> dict[str, str]:
@@ -327,11 +330,7 @@ class EngineEvaluation(Result):
     ) -> list[Any]:
         """Return what `work` makes of some columns of each bucket; `keys` deal the rows."""
         rows = self._rows
-        engine = rows.engine
-        schemas = {"per_user": engine.schema(rows.frame)}
-        of_rows = {"per_user": rows.frame}, {"per_user": columns}
-        dealt = users_in_buckets(engine, *of_rows, keys, rows.n_buckets, schemas)
-        found, n_rows = dealt.made_of_frames(work)
+        found, n_rows = made_of_rows(rows.engine, rows.frame, work, columns, keys, rows.n_buckets)
         rows.check(n_rows)
         return found
 

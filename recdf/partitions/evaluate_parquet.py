@@ -49,7 +49,7 @@ from ..progress import Progress
 from ..publishing import PER_USER, staging_folder
 from .buckets import rows_table
 from .files_run import evaluate_dealt, files_engine
-from .in_buckets import users_in_buckets
+from .in_buckets import made_of_rows
 from .needed import Needed, NeededOfFiles
 from .source import OF_ARROW, Source, frame_of_arrow, plain_schema, whole_table
 
@@ -171,11 +171,9 @@ class StoredEvaluation(Evaluation):
         there = [name for name in columns if name in source.schema.names]
         n_bytes = sizes().working_copies * source.n_rows * source.row_bytes(there)
         n_buckets = int(min(n_bytes / (sizes().part_share * self._limit) + 1, MOST_DEALT))
-        frames = {"per_user": source}
-        of_rows = frames, {"per_user": columns}, keys, n_buckets, {"per_user": source.schema}
         kept = sizes().kept_share * self._limit
-        with files_engine(frames, "the rows", kept, shown=False) as engine:
-            return users_in_buckets(engine, *of_rows).made_of_frames(work)[0]
+        with files_engine({"per_user": source}, "the rows", kept, shown=False) as engine:
+            return made_of_rows(engine, source, work, columns, keys, n_buckets)[0]
 
     def _compared_rows(self, unused: str | None) -> Any:
         return self if self.rows_stay and unused is None else super()._compared_rows(unused)

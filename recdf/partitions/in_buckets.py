@@ -183,6 +183,22 @@ def users_in_buckets(
     return InBuckets(engine, given, packings)
 
 
+def made_of_rows(
+    engine: Any,
+    rows: Any,
+    work: Callable[[DataFrame], Any],
+    columns: Names,
+    keys: Names,
+    n_buckets: int,
+) -> tuple[list[Any], int]:
+    """Return what `work` makes of some columns of the rows of a result in each bucket of `keys`,
+    and the number of rows."""
+    schemas = {"per_user": engine.schema(rows)}
+    read = {"per_user": columns}
+    dealt = users_in_buckets(engine, {"per_user": rows}, read, keys, n_buckets, schemas)
+    return dealt.made_of_frames(work)
+
+
 @dataclass(frozen=True)
 class EngineRows:
     """Rows per list in a frame of an engine.
