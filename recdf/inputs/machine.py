@@ -55,18 +55,17 @@ class Sizes:
     Logs: log_rows : rows of a log with propensities at a time · most_log_rows : a pass over all
     clusters costs as much as so many rows, so pieces are longer where there are many clusters.
 
-    Files and engines: read_rows : rows of one record batch of a file · together_rows : row groups
-    of fewer rows are read together by one thread · batch_rows : rows that are dealt together ·
-    part_rows : rows of `pred` in a bucket, or fewer, so that one thread ranks it as one block in
-    the processor's cache · most_buckets, at_once : number of buckets, and how many are measured at
-    the same time if there are as many threads; more of them would be too small · block_rows : rows
-    of results that are sorted at once · summed_buckets : the workers of an engine add up the
-    results of more buckets than this, in one more step of the job ·
-    inline_bytes : a call of more bytes is sent once to each executor of Spark, instead of
-    with every task · bucket_bytes : bytes of a bucket of Spark, as Spark expects them: a million
-    rows in files that compress well, and a hundred thousand in memory · summed_rows : users in
-    files and engines are added up part by part if they are at least so many · summed_batch : users
-    that are added up at a time; a quarter of the first ones shows what is far from the mean.
+    Files and engines: read_rows : rows of one record batch of a file · batch_rows : rows that are
+    dealt together · part_rows : rows of `pred` in a bucket, or fewer, so that one thread ranks it
+    as one block in the processor's cache · most_buckets, at_once : number of buckets, and how many
+    are measured at the same time if there are as many threads; more of them would be too small ·
+    block_rows : rows of results that are sorted at once · summed_buckets : the workers of an engine
+    add up the results of more buckets than this, in one more step of the job · inline_bytes : a
+    call of more bytes is sent once to each executor of Spark, instead of with every task ·
+    bucket_bytes : bytes of a bucket of Spark, as Spark expects them: a million rows in files that
+    compress well, and a hundred thousand in memory · summed_rows : users in files and engines are
+    added up part by part if they are at least so many · summed_batch : users that are added up at a
+    time; a quarter of the first ones shows what is far from the mean.
 
     The rest are shares of the memory limit. whole_copies : files are read whole if the limit is at
     least so many times their size in memory · kept_share : rows that stay in memory · part_share :
@@ -97,7 +96,6 @@ class Sizes:
     log_rows: int = 2**17
     most_log_rows: int = 2**21
     read_rows: int = 2**16
-    together_rows: int = 2**18
     batch_rows: tuple[int, int] = (2**10, 2**20)
     part_rows: int = 400_000
     most_buckets: int = 4096

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pandas import DataFrame
-from pyarrow import Array, Schema, Table
+from pyarrow import Array, Field, Schema, Table
 
 from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path, plain_path
@@ -26,7 +26,7 @@ from ..inputs.frames import EXACT, VIEWS, without_dictionary
 from ..inputs.ids import TEXTS, exact_nulls
 from ..inputs.lazy_frames import refuse_twice
 from ..inputs.list_cells import is_list
-from ..inputs.machine import each, n_threads, rows_at_a_time, sizes
+from ..inputs.machine import each, n_threads, sizes
 from ..inputs.options import Names
 
 # What marks a file whose columns become Arrow's dtypes in pandas.
@@ -96,11 +96,11 @@ class Source:
             if last is None or not one.equals(last, check_metadata=True)
         ]
         self.schema, self._odd = unified([*map(plain_schema, kinds), plain_schema(folders)])
-        self.periods = _periods(kinds, role)
-        of_column: dict[str, set[str]] = {}
+        held: dict[str, set[str]] = {}
         for one in (field for schema in kinds for field in schema):
-            of_column.setdefault(one.name, set()).add(getattr(one.type, "extension_name", ""))
-        self.uuids = {name for name, found in of_column.items() if found == {"arrow.uuid"}}
+            held.setdefault(one.name, set()).add(_stored_for(one))
+        self.periods = _periods(held, role)
+        self.uuids = {name for name, found in held.items() if found == {"arrow.uuid"}}
         self.categories: dict[str, Array] = {}
         self._last: dict[str, Array] = {}
         self.null: set[str] = set()
@@ -299,30 +299,33 @@ def plain_schema(schema: Schema) -> Schema:
     return pa.schema(fields)
 
 
-def _periods(schemas: Sequence[Schema], role: str) -> dict[str, str]:
-    """Return the frequency of each column of periods. Raise if it differs between files.
+def _stored_for(field: Field) -> str:
+    """Return what a column holds that Arrow stores as something else, such as period[M] or
+    arrow.uuid. Arrow knows the type of periods only if pandas registered it."""
+    kind = field.type
+    metadata = field.metadata or {}
+    if isinstance(kind, pa.BaseExtensionType):
+        is_period = kind.extension_name == "pandas.period"
+        return f"period[{kind.freq}]" if is_period else kind.extension_name
+    if metadata.get(b"ARROW:extension:name") != b"pandas.period":
+        return ""
+    return f"period[{json.loads(metadata[b'ARROW:extension:metadata'])['freq']}]"
 
-    Arrow knows their type only if pandas registered it.
-    """
-    found: dict[str, set[str | None]] = {}
-    for field in (field for schema in schemas for field in schema):
-        kind = field.type
-        metadata = field.metadata or {}
-        frequency = None
-        if isinstance(kind, pa.BaseExtensionType):
-            frequency = str(kind.freq) if kind.extension_name == "pandas.period" else None
-        elif metadata.get(b"ARROW:extension:name") == b"pandas.period":
-            frequency = str(json.loads(metadata[b"ARROW:extension:metadata"])["freq"])
-        found.setdefault(field.name, set()).add(frequency)
+
+def _periods(found: Mapping[str, set[str]], role: str) -> dict[str, str]:
+    """Return the frequency of each column of periods. Raise if it differs between files."""
+    periods = {}
     for name, here in found.items():
-        if len(here) > 1:
-            kinds = " and ".join(
-                sorted("other values" if one is None else f"period[{one}]" for one in here)
-            )
+        some = {one if one.startswith("period[") else "other values" for one in here}
+        if len(some) > 1:
             raise DataError(
-                f"{role}: the files have columns of different kinds: {name!r} holds {kinds}"
+                f"{role}: the files have columns of different kinds: {name!r} holds "
+                f"{' and '.join(sorted(some))}"
             )
-    return {name: one for name, (one,) in found.items() if one is not None}
+        (one,) = some
+        if one != "other values":
+            periods[name] = one[len("period[") : -1]
+    return periods
 
 
 # -------------------------------------------------------------------------------------------
@@ -333,79 +336,63 @@ def _periods(schemas: Sequence[Schema], role: str) -> dict[str, str]:
 DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
 
 
-class _RowGroups(NamedTuple):
-    """Some row groups of one file, which are read together, and the number of their rows."""
-
-    file: int
-    numbers: tuple[int, ...]
-    n_rows: int
-
-
 def whole_table(source: Source, names: Names, ids: Collection[str]) -> Table:
-    """Read some columns of all files in several threads, one column of some row groups at a time.
+    """Read some columns of all files, by several threads.
 
     Ids that are strings stay positions in dictionaries, and ids that are integers become as narrow
     as possible, which saves memory.
     """
-    most = rows_at_a_time(sizes().together_rows)
-    groups = []
-    for file, fragment in enumerate(source.fragments):
-        numbers: list[int] = []
-        n_rows = 0
-        last = fragment.metadata.num_row_groups - 1
-        for number in range(last + 1):
-            numbers.append(number)
-            n_rows += fragment.metadata.row_group(number).num_rows
-            if n_rows >= most or (n_rows and number == last):
-                groups.append(_RowGroups(file, tuple(numbers), n_rows))
-                numbers = []
-                n_rows = 0
-    schemas = [(one.metadata.schema, one.metadata.num_columns) for one in source.fragments]
-    places = [{schema.column(i).path: i for i in range(n)} for schema, n in schemas]
-    work = [(group, name) for group in groups for name in names]
 
-    def read(one: tuple[_RowGroups, str]) -> list[Array]:
-        group, name = one
-        return _read(source, group, name, name in ids, places[group.file])
+    def read(fragment: Any) -> dict[str, list[Array]]:
+        known, stored = source.stored(fragment, names)
+        n_rows = fragment.metadata.num_rows
+        found = {
+            name: [pa.repeat(pa.scalar(value, source.kind(name)), n_rows)]
+            for name, value in known.items()
+        }
+        table = _read(source, fragment, stored, ids)
+        return found | {name: table[name].chunks for name in stored}
 
-    found = dict(zip(work, each(read, work), strict=True))
+    of_files = each(read, source.fragments)
     joined = {}
     for name in names:  # what was read of a column is let go before the next one is joined
-        own = [chunk for group in groups for chunk in found.pop((group, name))]
-        joined[name] = _joined(source, name, own, name in ids)
+        chunks = [chunk for columns in of_files for chunk in columns.pop(name)]
+        joined[name] = _joined(source, name, chunks, name in ids)
     return pa.table(joined)
 
 
-def _read(
-    source: Source, group: _RowGroups, name: str, is_id: bool, places: Mapping[str, int]
-) -> list[Array]:
-    """Read one column of some row groups."""
-    import pyarrow.parquet as pq
+def _read(source: Source, fragment: Any, names: Names, ids: Collection[str]) -> Table:
+    """Read some columns that a file stores."""
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
 
-    fragment = source.fragments[group.file]
-    kind = source.kind(name)
-    there = source.in_files(name)
-    known, stored = source.stored(fragment, [name])
-    if not stored:
-        return [pa.repeat(pa.scalar(known[name], kind), group.n_rows)]
-    texts = []
-    if is_id and kind in TEXTS:
-        # Writers give up a dictionary that grows beyond about 1 MB, and then store the strings one
-        # by one. Positions take up to three bytes per row, so a larger column must hold strings.
-        columns = [fragment.metadata.row_group(n).column(places[there]) for n in group.numbers]
-        beyond = sum(max(one.total_uncompressed_size - DICTIONARY_BYTES, 0) for one in columns)
-        texts = [there] if beyond <= POSITION_BYTES * group.n_rows else []
-    elif is_list(kind) and kind.value_type in TEXTS:
-        texts = [path for path in places if path.startswith(f"{there}.")]
-    how = {"columns": [there], "use_threads": False}
-    with pq.ParquetFile(
-        fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True
-    ) as file:
-        try:
-            return file.read_row_groups(group.numbers, **how)[there].chunks
-        except pa.ArrowNotImplementedError:
-            # There are several dictionaries, which Arrow does not join in lists.
-            return pq.ParquetFile(fragment.path).read_row_groups(group.numbers, **how)[there].chunks
+    metadata = fragment.metadata
+    groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
+    places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    texts: list[str] = []
+    for name in names:
+        kind = source.kind(name)
+        there = source.in_files(name)
+        if name in ids and kind in TEXTS:
+            # Writers give up a dictionary that grows beyond about 1 MB, and then store the strings
+            # one by one. Positions take up to three bytes per row, so a larger column must hold
+            # strings.
+            in_bytes = [one.column(places[there]).total_uncompressed_size for one in groups]
+            beyond = sum(max(one - DICTIONARY_BYTES, 0) for one in in_bytes)
+            texts += [there] if beyond <= POSITION_BYTES * metadata.num_rows else []
+        elif is_list(kind) and kind.value_type in TEXTS:
+            texts += [path for path in places if path.startswith(f"{there}.")]
+    columns = {name: ds.field(source.in_files(name)) for name in names}
+
+    def table(dictionaries: list[str]) -> Table:
+        how = ds.ParquetReadOptions(dictionary_columns=dictionaries)
+        file = ds.ParquetFileFormat(how).make_fragment(fragment.path, LocalFileSystem())
+        return file.to_table(columns=columns, use_threads=n_threads() > 1)
+
+    try:
+        return table(texts)
+    except pa.ArrowNotImplementedError:
+        return table([])  # there are several dictionaries, which Arrow does not join in lists
 
 
 def _joined(source: Source, name: str, chunks: list[Array], is_id: bool) -> pa.ChunkedArray:

@@ -4,7 +4,7 @@ import pytest
 
 from recdf.inputs.machine import Sizes, sized
 
-SMALL = Sizes(read_rows=64, batch_rows=(64, 64), together_rows=64, block_rows=32)
+SMALL = Sizes(read_rows=64, batch_rows=(64, 64), block_rows=32)
 
 
 @pytest.fixture

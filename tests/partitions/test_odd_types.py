@@ -185,7 +185,6 @@ def test_a_column_without_a_name(tmp_path, column, options):
 
 
 @pytest.mark.parametrize("name", ["user_id", "item_id", "score"])
-@sized(Sizes(together_rows=1))
 def test_nulls_in_one_row_group_alone(tmp_path, name):
     pred = PRED.astype({"user_id": "Int64", "item_id": "Int64"})
     pred.loc[2, name] = None
