@@ -15,7 +15,7 @@ list of an evaluation by an engine (`EngineRows`).
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from operator import itemgetter
@@ -32,7 +32,6 @@ from ..evaluation.part import Failure
 from ..experiments.compare.from_moments import variant_moments
 from ..experiments.compare.moment_table import read_moments
 from ..experiments.join.join_experiment import (
-    Frames,
     JoinOptions,
     arms_left_out,
     join_frames,
@@ -179,7 +178,13 @@ def users_in_buckets(
             schema = plain_schema(given[role].schema)
         dtypes = Schema.from_pandas(labels[:0], preserve_index=False).metadata
         packings[role] = Packing(keys, keys[0], n_buckets, schema.with_metadata(dtypes))
-    check_id_kinds({role: one.schema for role, one in packings.items()}, keys)
+    for name in keys:
+        kinds = id_kinds({role: one.schema for role, one in packings.items()}, name)
+        if len({*kinds.values()}) > 1:
+            words = " and ".join(
+                f"{role}[{name!r}] holds {kind} ids" for role, kind in kinds.items()
+            )
+            raise IdTypeError(f"{words}; they can never match. Convert one of them")
     return InBuckets(engine, given, packings)
 
 
@@ -254,25 +259,21 @@ class Reduction:
     spec: ByName
     asked: ByName
 
-    def frames(self, per_user: DataFrame, assignment: DataFrame) -> Frames:
-        per_user.attrs["recdf"] = self.spec  # it tells which columns are no metrics
-        if self.own:
-            per_user = own_variant(per_user, assignment, self.join.keys, self.join.variant_col)
-        return read_frames(per_user, assignment, self.join)
-
-    def moments(self, frames: Frames) -> DataFrame:
-        return variant_moments(join_frames(frames, self.join, self.by_values), **self.asked)
-
     def of_bucket(
         self, per_user: DataFrame, assignment: DataFrame
     ) -> tuple[bool, DataFrame | Exception, DataFrame]:
         """Whether an assigned user has rows, the moments, and the users who were in several
         variants. Without an assigned user an error counts only if another bucket has one."""
-        frames = self.frames(per_user, assignment)
+        join = self.join
+        per_user.attrs["recdf"] = self.spec  # it tells which columns are no metrics
+        if self.own:
+            per_user = own_variant(per_user, assignment, join.keys, join.variant_col)
+        frames = read_frames(per_user, assignment, join)
         common = not frames.users.stranger.all()
-        left_out = arms_left_out(frames, self.join.variant_col)
+        left_out = arms_left_out(frames, join.variant_col)
         try:
-            return common, self.moments(frames), left_out
+            joined = join_frames(frames, join, self.by_values)
+            return common, variant_moments(joined, **self.asked), left_out
         except (RecdfError, TypeError) as error:
             if common:
                 raise
@@ -308,7 +309,16 @@ def reduction_of(
             )
     given = {name: value for name, value in options.items() if name not in NOT_OF_JOIN}
     given.setdefault("over", [name for name in list_key if name not in keys])
-    _check_join_options(given)
+    for name in ("exposure_col", "time_col"):  # these need the users of all buckets
+        if given.get(name) is not None:
+            raise OptionError(
+                f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory "
+                "(result.to_pandas()) for ⟦rd.join_experiment⟧ and rd.experiments.variant_moments, "
+                "or drop the rows before each exposure before you evaluate"
+            )
+    no_options = (*NOT_OF_JOIN, "keys", "known")
+    valid = [one.name for one in fields(JoinOptions) if one.name not in no_options]
+    check_names(list(given), [*NOT_OF_JOIN, *valid], "variant_moments")
     # Workers do not know metrics that were registered in this process only.
     known = known_values(rows.empty.columns, given.get("missing", "raise"))
     of_rows = [name for name in segments if name in spec["by"]]
@@ -319,6 +329,16 @@ def reduction_of(
     asked = {"metrics": metrics, "user_col": keys, "variant_col": variant, "by": segments}
     asked |= {name: options[name] for name in ("covariates", "nan")}
     return Reduction(join, own, by_values, dict(spec), asked), used
+
+
+def made_of(found: Iterable[tuple[bool, DataFrame | Exception, DataFrame]]) -> list[DataFrame]:
+    """Return the moments of all buckets, or raise the error of one."""
+    made = []
+    for _, one, _ in found:
+        if isinstance(one, Exception):
+            raise one
+        made.append(one)
+    return made
 
 
 def moments_of_rows(
@@ -348,7 +368,7 @@ def moments_of_rows(
     reduction, used = reduction_of(rows, list(map(str, empty.columns)), spec, metrics, options)
     join = reduction.join
     by = reduction.asked["by"]
-    variant = reduction.join.variant_col
+    variant = join.variant_col
     of_assignment = [name for name in (*by, variant) if name not in join.by]
     own = [variant] if reduction.own else []
     over = [] if join.how is None else as_columns(join.over)
@@ -364,24 +384,21 @@ def moments_of_rows(
     schemas["per_user"] = engine.schema(rows.frame)
     dealt = users_in_buckets(engine, frames, read, join.keys, rows.n_buckets, schemas)
     no_rows = (frame_of_table(schema.empty_table()) for schema in dealt.schemas.values())
-    reduction.moments(reduction.frames(*no_rows))  # raises what needs no rows
+    made_of([reduction.of_bucket(*no_rows)])  # raises what needs no rows
     warn_of_weights(described, "per_user", [*by, *used])
     found, n_rows = dealt.made_of_frames(reduction.of_bucket)
     rows.check(n_rows)
     if not any(common for common, *_ in found):
-
-        def head(frame: Any) -> DataFrame:
-            if isinstance(frame, DataFrame):
-                return frame
-            return labels_of_table(engine.head(frame, join.keys, HEAD_LENGTH))
-
-        raise no_common_user(head(rows.frame), head(assignment), join.keys)
-    for _, one, _ in found:
-        if isinstance(one, Exception):
-            raise one
-    made = [one for _, one, _ in found if len(one)] or [found[0][1]]
-    moments = pd.concat(made, ignore_index=True)
-    if reduction.join.multi_variant == "drop":  # a bucket may have none of an arm that stayed
+        per_user, assigned = (
+            one
+            if isinstance(one, DataFrame)
+            else labels_of_table(engine.head(one, join.keys, HEAD_LENGTH))
+            for one in frames.values()
+        )
+        raise no_common_user(per_user, assigned, join.keys)
+    made = made_of(found)
+    moments = pd.concat([one for one in made if len(one)] or made[:1], ignore_index=True)
+    if join.multi_variant == "drop":  # a bucket may have none of an arm that stayed
         arms = pd.concat([one for *_, one in found]).groupby(variant, observed=True).sum()
         each = moments[variant].map(arms["lost"] / arms["stayed"].clip(lower=1)).astype(float)
         users = moments[[name for name in ("n", "n_null", "n_empty") if name in moments]]
@@ -393,32 +410,6 @@ def moments_of_rows(
     if not len(moments):
         return moments
     return read_moments(moments, variant, by, moments["metric"].unique().tolist()).frame()
-
-
-def check_id_kinds(schemas: Schemas, keys: Collection[str]) -> None:
-    """Raise if the ids of both frames can never be equal."""
-    for name in keys:
-        kinds = id_kinds(schemas, name)
-        if len({*kinds.values()}) > 1:
-            words = " and ".join(
-                f"{role}[{name!r}] holds {kind} ids" for role, kind in kinds.items()
-            )
-            raise IdTypeError(f"{words}; they can never match. Convert one of them")
-
-
-def _check_join_options(given: ByName) -> None:
-    """Refuse unknown options of the join, and times of exposure, which need the users of all
-    buckets."""
-    for name in ("exposure_col", "time_col"):
-        if given.get(name) is not None:
-            raise OptionError(
-                f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory "
-                "(result.to_pandas()) for ⟦rd.join_experiment⟧ and rd.experiments.variant_moments, "
-                "or drop the rows before each exposure before you evaluate"
-            )
-    no_options = ("keys", "variant_col", "by", "known")
-    valid = [one.name for one in fields(JoinOptions) if one.name not in no_options]
-    check_names(list(given), [*NOT_OF_JOIN, *valid], "variant_moments")
 
 
 def _names_in(given: Any) -> list[str]:

@@ -387,7 +387,8 @@ def _read(source: Source, fragment: Any, names: Names, ids: Collection[str]) -> 
     def table(dictionaries: list[str]) -> Table:
         how = ds.ParquetReadOptions(dictionary_columns=dictionaries)
         file = ds.ParquetFileFormat(how).make_fragment(fragment.path, LocalFileSystem())
-        return file.to_table(columns=columns, use_threads=n_threads() > 1)
+        # Of a row group in one piece, there are fewer dictionaries to join.
+        return file.to_table(columns=columns, batch_size=2**20, use_threads=n_threads() > 1)
 
     try:
         return table(texts)
