@@ -38,7 +38,7 @@ __all__ += metrics.__all__
 
 
 def _made_by_user(*given):
-    from .partitions.dealt_users import made_by_user
+    from .partitions.users_elsewhere import made_by_user
 
     return made_by_user(*given)
 

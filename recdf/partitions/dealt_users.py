@@ -39,12 +39,9 @@ from ..docstrings import says_as
 from ..errors import LogWarning, OptionError, RecdfError, warn_user
 from ..evaluation.storage import local_path
 from ..evaluation.summary_rows import common_type
-from ..experiments.decide.balance import looks_like_date
 from ..inputs.constraints import check_value
-from ..inputs.data_files import files_there, frame_of_table, needed_frame
-from ..inputs.frames import engine_of, id_frame
-from ..inputs.ids import codes_of_ids
-from ..inputs.machine import memory_bytes, sizes
+from ..inputs.frames import id_frame
+from ..inputs.machine import memory_bytes
 from ..inputs.options import ByName, Names, as_columns
 from ..logs.impression_rows import LogInParts, Rules, raw_frame, with_persons
 from ..logs.impressions import Impressions, from_impressions
@@ -65,7 +62,7 @@ from .buckets import (
 from .engine_contract import no_order, opened
 from .engine_run import distinct_values, watched
 from .files_run import BATCH_ROWS, files_engine
-from .in_buckets import InBuckets, users_in_buckets
+from .in_buckets import InBuckets
 from .needed import id_kinds
 from .source import Source, frame_of_arrow, plain_schema
 
@@ -571,71 +568,3 @@ class LogOfFiles(LogInParts):
 
             parts, _ = dealt.results_of_buckets(attributed)
         return sum(parts, start=without_tables(empty))
-
-
-# -------------------------------------------------------------------------------------------
-# Tables of users that are frames of an engine, or files: a function counts in each bucket of users
-# what it counts of frames in memory, as the frames that they would be there.
-
-# Rows of files that wait for their bucket take so many bytes of memory; later ones are written to a
-# temporary file.
-KEPT_BYTES = 2**28
-
-
-def made_by_user(
-    work: Callable[..., Any],
-    keys: Names,
-    columns: Names,
-    tables: ByName,
-    with_ids: bool = False,
-) -> list[Any]:
-    """Return what the work makes of the tables of each bucket of users; of none where there are no
-    rows. It gets the columns of the key, these columns, and if asked for those that may be ids or
-    dates.
-
-    Tables of another kind than the others, such as a frame in memory, are dealt in this process.
-    """
-    from . import dask, spark  # which import this module
-
-    names = {*keys, *columns}
-    kind = next(filter(None, map(engine_of, tables.values())), None)
-    frames: dict[str, Any] = {}
-    own: dict[str, Any] = {}
-    for role, one in tables.items():
-        if isinstance(one, DataFrame) or engine_of(one) != kind:
-            frames[role] = needed_frame(
-                one, role, lambda head: [name for name in head.columns if name in names]
-            )
-            continue
-        if kind is None:
-            files_there(one, role)
-        frames[role] = own[role] = one if kind else Source(one, role)
-    with ExitStack() as stack:
-        engine: Any
-        if kind is None:
-            n_buckets = 1 + sum(one.n_rows for one in own.values()) // sizes().summed_rows
-            dealer = files_engine(own, "the users", KEPT_BYTES, at_once=sizes().at_once)
-            engine = stack.enter_context(dealer)
-        else:
-            frames_of: Any = spark.spark_engine if kind == "spark" else dask.dask_engine
-            engine = stack.enter_context(frames_of(own, {"user_col": keys}))
-            engine, _, n_buckets = watched(engine, own, None)
-        known = {role: plain_schema(engine.schema(one)) for role, one in own.items()}
-        for role, one in own.items() if with_ids else ():
-            rows = engine.head if kind else Source.head
-            head = frame_of_table(rows(one, known[role].names, 1))
-            names |= {
-                name
-                for name in map(str, head)
-                if codes_of_ids(head[name]) is not None or looks_like_date(head[name])
-            }
-        nothing = work(
-            *(
-                DataFrame(columns=known[role].names) if role in known else one[:0]
-                for role, one in frames.items()
-            )
-        )
-        read = dict.fromkeys(frames, names)
-        dealt = users_in_buckets(engine, frames, read, keys, n_buckets, known)
-        made, _ = dealt.made_of_frames(work)
-    return made or [nothing]

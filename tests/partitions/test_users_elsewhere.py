@@ -13,7 +13,7 @@ from quick import few
 import recdf as rd
 from recdf.inputs import data_files
 from recdf.inputs.machine import sized, sizes
-from recdf.partitions import dealt_users
+from recdf.partitions import users_elsewhere
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -33,7 +33,7 @@ def no_rows(monkeypatch):
         assert isinstance(data, pd.DataFrame), "rows came into memory"
         return data
 
-    for module in (data_files, dealt_users):
+    for module in (data_files, users_elsewhere):
         monkeypatch.setattr(module, "needed_frame", refused)
 
 
