@@ -29,7 +29,7 @@ from ..errors import ColumnError, DataError, IdTypeError, NullKeyError, examples
 from .frames import column
 from .ids import TEXTS, IdColumn, not_apart, read_by, read_ids
 from .machine import each, n_threads, sizes
-from .sorting import cut_like, order_of_codes
+from .sorting import cut_like, flags_at, order_of_codes
 
 # A column of strings is encoded in pieces of at least this many rows at the same time. Every piece
 # has its own dictionary, and one thread then joins the dictionaries, so there are few pieces.
@@ -224,34 +224,21 @@ def _encode_hashed(arrays: list[ndarray]) -> IdCodes:
 
 
 def _encode_arrow(arrays: list[ChunkedArray]) -> IdCodes:
-    """Code strings by a dictionary of each column (or piece of it), and then by a dictionary of the
-    dictionaries. Several threads encode the pieces of long columns."""
-    text = all(array.type in TEXTS for array in arrays)
-    arrays = [array.cast(pa.large_string() if text else pa.large_binary()) for array in arrays]
-    pieces: list[tuple[int, Any]] = []
-    for number, array in enumerate(arrays):
-        n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // sizes().coded_rows))
-        edges = np.linspace(0, len(array), n_pieces + 1).astype(np.int64).tolist()
-        pieces += [(number, array[a:z]) for a, z in pairwise(edges) if a < z]
-    encoded = each(lambda piece: piece[1].dictionary_encode(), pieces, sum(map(len, arrays)))
-    dictionaries = [one.chunk(0).dictionary for one in encoded]  # all chunks of a piece share it
-    if not any(map(len, dictionaries)):  # Arrow 15 cannot encode empty dictionaries
-        return IdCodes([Coded.none(len(one)) for one in arrays], 0, pa.array([], arrays[0].type))
-    merged = (
-        pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
+    """Code strings by a dictionary of each piece of the columns, and then by a dictionary of the
+    dictionaries. Several threads encode the pieces."""
+    kind = pa.large_string() if all(one.type in TEXTS for one in arrays) else pa.large_binary()
+    whole = pa.chunked_array([one for array in arrays for one in array.cast(kind).chunks], kind)
+    n_pieces = max(1, min(n_threads(), MOST_PIECES, len(whole) // sizes().coded_rows))
+    edges = np.linspace(0, len(whole), n_pieces + 1).astype(np.int64).tolist()
+    pieces = [whole[a:z] for a, z in pairwise(edges)]
+    encoded = each(ChunkedArray.dictionary_encode, pieces, len(whole))
+    # All chunks of a piece share its dictionary.
+    merged = pa.chunked_array([one.combine_chunks() for one in encoded]).unify_dictionaries()
+    codes = [one.indices.fill_null(-1).to_numpy() for one in merged.chunks]
+    parts = cut_like(np.concatenate(codes), arrays)
+    return IdCodes(
+        [*map(Coded, parts)], len(merged.chunk(0).dictionary), merged.chunk(0).dictionary
     )
-    table = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-    table, above = np.append(table, np.int32(-1)), 0  # -1, which stands for null, reads the last
-    parts: list[list[ndarray]] = [[] for _ in arrays]
-    for (number, _), one, own in zip(pieces, encoded, dictionaries, strict=True):
-        positions = pa.chunked_array([chunk.indices for chunk in one.chunks])
-        if positions.null_count:  # `fill_null` would copy other arrays too
-            positions = positions.fill_null(-1 - above)
-        place = positions.to_numpy()
-        parts[number].append(place + np.int32(above) if above else place)
-        above += len(own)
-    columns = [Coded(np.concatenate(own) if len(own) > 1 else own[0], 0, table) for own in parts]
-    return IdCodes(columns, len(merged.dictionary), merged.dictionary)
 
 
 def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[Coded], int]:
@@ -332,35 +319,26 @@ def refuse_nulls(ids: IdColumn, hint: str = "") -> IdColumn:
 def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
     """Code the columns of a key, each over several tables, 0..n−1 in the order of the ids; also
     return n."""
-    codes: list[Codes] = []
-    n = 1
+    codes, n = np.zeros(0, np.int64), 1
+    columns: list[Coded] = []
     for ids in keys:
         coded = encode(ids)
         rank = coded.rank()
+        columns = [one if rank is None else one.mapped(rank) for one in coded.columns]
+        own = np.concatenate([one.all() for one in columns], dtype=np.int64)
+        if n > 1:
+            own += codes * coded.n
         span = n * coded.n
-        own = [(one if rank is None else one.mapped(rank)).all() for one in coded.columns]
-        if codes:
-            own = [above * coded.n + one for above, one in zip(codes, own, strict=True)]
         # Renumber the codes below `span` without changing their order.
-        rows = sum(map(len, own))
-        if len(own) == 1 and strictly_ascends(own[0]):
-            codes = [np.arange(rows)]
-            n = rows
-        elif span <= 8 * rows + 1024:
-            present = np.zeros(span, bool)
-            starts = ((one, at) for one in own for at in range(0, len(one), COMPARED_ROWS))
-            for one, at in starts:
-                present[one[at : at + COMPARED_ROWS]] = True
-                if span <= COMPARED_ROWS and present.all():
-                    break
-            n = int(np.count_nonzero(present))
-            place = np.cumsum(present) - 1
-            codes = [one.astype(np.int64) if n == span else place.take(one) for one in own]
+        if strictly_ascends(own):
+            codes, n = np.arange(len(own)), len(own)
+        elif span <= 8 * len(own) + 1024:
+            place = np.cumsum(flags_at(own, span)) - 1
+            codes, n = own if place[-1] == span - 1 else place.take(own), int(place[-1]) + 1
         else:
-            present, together = np.unique(np.concatenate(own), return_inverse=True)
-            codes = cut_like(together.astype(np.int64), own)
-            n = len(present)
-    return codes, n
+            found, codes = np.unique(own, return_inverse=True)
+            n = len(found)
+    return cut_like(codes, columns), n
 
 
 def first_rows(codes: CodeColumn, n: int) -> Codes:
@@ -382,8 +360,8 @@ def split(codes: Codes, n: int) -> list[Codes]:
 
 # ------------------------------------------------------------------------------------------
 # Strings such as "u000123" as the numbers that their digits say, without looking any string up.
-#
-# Contract: `read_digits` takes columns of strings that are all of one length, and differ only in
+# their last eight bytes and there only in decimal digits. The numbers it returns are equal exactly
+# where the strings are equal, and stand in the same order. For
 # their last eight bytes and there only in the low halves of bytes, as decimal digits do. The
 # numbers it returns are equal exactly where the strings are equal, and stand in the same order. For
 # any other strings it returns None, mostly after a look at the first rows.
@@ -404,7 +382,6 @@ OFFSET_DTYPES: dict[Any, Any] = {
     pa.large_string(): np.int64,
     pa.large_binary(): np.int64,
 }
-LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
 HIGH_HALVES = np.uint64(0xF0F0F0F0F0F0F0F0)
 SIXES = np.uint64(
     0x0606060606060606
@@ -418,88 +395,88 @@ MASKS = {8: 0x00FF00FF00FF00FF, 16: 0x0000FFFF0000FFFF, 32: 0x00000000FFFFFFFF}
 
 
 class _Strings(NamedTuple):
-    """Consecutive strings of one length in a chunk of a column, and the row of the first one."""
+    """Consecutive strings of one length in a chunk of a column, and where their numbers go."""
 
-    column: int
-    first: int
-    length: int
     edges: ndarray
     data: Any
+    numbers: ndarray
 
     def tails(self) -> ndarray:
         """The last eight bytes of each string as one integer; where there are fewer, the first ones
         are zeros."""
-        n = len(self.edges) - 1
-        begin = int(self.edges[0]) + max(self.length - 8, 0)
-        n_bytes = (n - 1) * self.length + 8
+        n = len(self.numbers)
+        length = int(self.edges[1] - self.edges[0])
+        begin = int(self.edges[0]) + max(length - 8, 0)
+        n_bytes = (n - 1) * length + 8
         data = np.frombuffer(self.data, np.uint8)[begin : begin + n_bytes]
         if len(data) < n_bytes:  # the last word reaches beyond the end of the buffer
             data = np.append(data, np.zeros(n_bytes - len(data), np.uint8))
-        words: ndarray = ndarray((n,), "<u8", data, strides=(self.length,))
-        return words << np.uint64(8 * max(8 - self.length, 0))
+        words: ndarray = ndarray((n,), "<u8", data, strides=(length,))
+        return words << np.uint64(8 * max(8 - length, 0))
 
-    def form(self) -> tuple[ndarray, bytes] | None:
-        """Return the bits that are set in all last bytes, in some of them, and beside digits above
-        9; and the bytes before. None for strings that differ in length or in the bytes before."""
+    def form(self) -> tuple[Any, ...] | None:
+        """Return the length, the bytes before the last eight, and the bits that are set in all last
+        bytes and in some; None for strings that differ in length or in the bytes before."""
         edges = self.edges
-        length = self.length
-        if (np.diff(edges) != length).any():
+        length = int(edges[1] - edges[0])
+        if not length or (np.diff(edges) != length).any():
             return None
         text = np.frombuffer(self.data, np.uint8)[edges[0] : edges[-1]]
         before = text.reshape(-1, length)[:, :-8]
-        if before.size and (before != before[0]).any():
+        if (before != before[0]).any():
             return None
         tails = self.tails()
-        above = ((tails & LOW_HALVES) + SIXES) & HIGH_HALVES
-        some = [np.bitwise_or.reduce(one) for one in (tails, above)]
-        return np.array([np.bitwise_and.reduce(tails), *some]), before[0].tobytes()
+        bits = np.bitwise_and.reduce(tails), np.bitwise_or.reduce(tails)
+        return length, before[0].tobytes(), *bits
 
 
 def read_digits(columns: Sequence[ChunkedArray]) -> list[ndarray] | None:
     """Return the numbers of the strings of several columns as integers, or None if the strings are
     not of this form."""
-    if _digits(_strings([column[: sizes().first_rows] for column in columns])) is None:
-        return None
-    pieces = _strings(columns)
-    form = _digits(pieces)
-    if form is None:
-        return None
-    base, radix = form
-    kind = np.int32 if radix == 10 else np.int64  # ten to the eighth power fits into 32 bits
-    found = [np.empty(len(column), kind) for column in columns]
-
-    def read(piece: _Strings) -> None:
-        numbers = piece.tails() - base
-        for width, mask in MASKS.items():
-            numbers *= np.uint64(1 + (radix ** (width // 8) << width))
-            numbers >>= np.uint64(width)
-            numbers &= np.uint64(mask)
-        found[piece.column][piece.first : piece.first + len(numbers)] = numbers
-
-    each(read, pieces, sum(map(len, columns)))
-    return found
+    first = _digits([column[: sizes().first_rows] for column in columns])
+    return None if first is None else _digits(columns)
 
 
-def _strings(columns: Sequence[ChunkedArray]) -> list[_Strings]:
-    """Return the strings of all columns in pieces that a processor's cache holds; none if some
-    cannot be of one length."""
-    pieces: list[_Strings] = []
-    for number, strings in enumerate(columns):
-        first = 0
+def _digits(columns: Sequence[ChunkedArray]) -> list[ndarray] | None:
+    found = [np.empty(len(column), np.int32) for column in columns]
+    pieces: list[_Strings] = []  # each fits into the cache of a processor
+    step = sizes().digit_rows
+    for strings, numbers in zip(columns, found, strict=True):
         for chunk in filter(len, strings.chunks):
             if chunk.null_count or chunk.type not in OFFSET_DTYPES:
-                return []
+                return None
             edges, data = edges_and_bytes(chunk)
-            step = sizes().digit_rows
-            length = pieces[0].length if pieces else int(edges[1] - edges[0])
-            if not length or edges[-1] - edges[0] != length * len(chunk):
-                return []
+            own, numbers = numbers[: len(chunk)], numbers[len(chunk) :]
             pieces += [
-                _Strings(number, first + at, length, edges[at : at + step + 1], data)
+                _Strings(edges[at : at + step + 1], data, own[at : at + step])
                 for at in range(0, len(chunk), step)
             ]
-            first += len(chunk)
-    return pieces
+    n_rows = sum(map(len, columns))
+    forms = [one for one in each(_Strings.form, pieces, n_rows) if one is not None]
+    if not forms or len(forms) < len(pieces) or len({one[:2] for one in forms}) > 1:
+        return None
+    same = np.bitwise_and.reduce([one[2] for one in forms])
+    differs = same ^ np.bitwise_or.reduce([one[3] for one in forms])
+    if differs & HIGH_HALVES:
+        return None
+    # A byte that differs keeps its high half in what is the same: '0' to '9' are all 0x30 and a
+    # digit.
+    kept = np.where(np.array([differs]).view(np.uint8) > 0, np.uint8(0xF0), np.uint8(0xFF))
+    base = same & kept.view(np.uint64)[0]
+
+    def read(piece: _Strings) -> bool:
+        """Read the numbers of a piece; tell whether all of them have decimal digits."""
+        numbers = piece.tails() - base
+        if ((numbers + SIXES) & HIGH_HALVES).any():
+            return False
+        for width, mask in MASKS.items():
+            numbers *= np.uint64(1 + (10 ** (width // 8) << width))
+            numbers >>= np.uint64(width)
+            numbers &= np.uint64(mask)
+        piece.numbers[:] = numbers
+        return True
+
+    return found if all(each(read, pieces, n_rows)) else None
 
 
 def edges_and_bytes(strings: pa.Array) -> tuple[ndarray, Any]:
@@ -507,28 +484,6 @@ def edges_and_bytes(strings: pa.Array) -> tuple[ndarray, Any]:
     _, offsets, data = strings.buffers()
     edges = np.frombuffer(offsets, OFFSET_DTYPES[strings.type])
     return edges[strings.offset : strings.offset + len(strings) + 1], data
-
-
-def _digits(pieces: list[_Strings]) -> tuple[np.uint64, int] | None:
-    """Return what is the same in the last bytes of all strings, and how many values a digit has;
-    None for other forms.
-
-    A byte that differs keeps its high half in what is the same: '0' to '9' are all 0x30 and a
-    digit.
-    """
-    n_rows = sum(len(piece.edges) - 1 for piece in pieces)
-    found = [one for one in each(_Strings.form, pieces, n_rows) if one is not None]
-    if not found or len(found) < len(pieces) or len({before for _, before in found}) > 1:
-        return None
-    bits = np.stack([one for one, _ in found])
-    same = np.bitwise_and.reduce(bits[:, 0])
-    above = np.bitwise_or.reduce(bits[:, 2])
-    differs = same ^ np.bitwise_or.reduce(bits[:, 1])
-    if differs & HIGH_HALVES:
-        return None
-    differing, above = (np.frombuffer(one.tobytes(), np.uint8) > 0 for one in (differs, above))
-    high = np.where(differing, np.uint8(0xF0), np.uint8(0xFF)).view(np.uint64)[0]
-    return same & high, 16 if above[differing].any() else 10
 
 
 # ------------------------------------------------------------------------------------------

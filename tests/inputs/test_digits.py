@@ -25,10 +25,6 @@ def test_numbers_by_hand():
     assert read_digits([column(["00000001", "99999999"])])[0].tolist() == [1, 99_999_999]
     assert read_digits([column(["user-7-0012", "user-7-0003"])])[0].tolist() == [12, 3]
     assert read_digits([column(["a", "c"])])[0].tolist() == [1, 3]  # 0x61 and 0x63
-    assert read_digits([column(["a?", "b1"])])[0].tolist() == [
-        16 + 15,
-        32 + 1,
-    ]  # 0x3f is the sixteenth of its kind
 
 
 @pytest.mark.parametrize(
@@ -45,6 +41,8 @@ def test_numbers_by_hand():
         [["prefix-one-000001", "prefix-two-000001"]],
         [["12345678901234567", "12345678901234568", "22345678901234567"]],
         [["é", "è!"]],
+        [["a?", "b1"]],  # 0x3f is the sixteenth of its kind, and no decimal digit
+        [["a0"], ["j0"]],
         [["a\0", "a"]],
         [[f"u{i:04d}" for i in range(2000)], ["another"]],
         [[f"u{i:04d}" for i in range(2000)], ["A0001"]],
@@ -80,7 +78,7 @@ def test_slices_and_words_at_the_end_of_a_buffer():
 
 @pytest.mark.long
 @given(
-    st.lists(st.text("0123456789:;<=>?", min_size=3, max_size=3), min_size=1, max_size=30),
+    st.lists(st.text("0123456789", min_size=3, max_size=3), min_size=1, max_size=30),
     st.sampled_from(["", "u", "user_", "a prefix of more than eight bytes", "\0\0"]),
     st.integers(1, 30),
 )
