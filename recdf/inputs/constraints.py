@@ -156,12 +156,23 @@ def _is_label(value: Any) -> bool:
 
 ANY = Constraint("anything", lambda value: True)
 NONE = Constraint("None", lambda value: value is None)
-# What a value of a plain type is.
+# What a value of a plain type is, and a collection of them.
 PLAIN_KINDS: dict[Any, Constraint] = {
     bool: Constraint("True or False", lambda value: isinstance(value, bool | np.bool_), "bool"),
     float: a_number(),
     int: a_number(whole=True),
     str: Constraint("a name", _is_name, "str"),
+    # Names of columns and labels may also stand in other collections than lists.
+    Sequence[str]: Constraint(
+        "a list of names",
+        lambda value: (
+            isinstance(value, Collection | pd.Index)
+            and not isinstance(value, str | bytes | Mapping | DataFrame)
+            and all(map(_is_name, value))
+        ),
+        "list of str",
+    ),
+    Mapping: Constraint("a mapping", lambda value: isinstance(value, Mapping), "mapping"),
     types.NoneType: NONE,
     Callable: Constraint("a function", callable, "function"),
 }
@@ -174,25 +185,9 @@ COLUMN_KINDS: dict[Any, Constraint] = {
         "list of str",
     ),
 }
-# What arguments of comparisons name: columns, which may also stand in other collections than lists,
-# a mapping of columns or of labels, and one value of a column.
+# One value of a column.
 LABEL = Constraint("one label", _is_label)
 OneLabel = Annotated[Any, LABEL]
-NAME_KINDS: dict[Any, Constraint] = {
-    str: PLAIN_KINDS[str],
-    bool: PLAIN_KINDS[bool],
-    Sequence[str]: Constraint(
-        "a list of names",
-        lambda value: (
-            isinstance(value, Collection | pd.Index)
-            and not isinstance(value, str | bytes | Mapping | DataFrame)
-            and all(map(_is_name, value))
-        ),
-        "list of str",
-    ),
-    Mapping: Constraint("a mapping", lambda value: isinstance(value, Mapping), "mapping"),
-    types.NoneType: NONE,
-}
 # Nearer to 0 or 1 the arithmetic of quantiles and numbers of users has no digits left.
 NEAREST = 1e-12
 SHARE, POSITIVE, NATURAL = (
@@ -220,9 +215,9 @@ Above0 = Annotated[float, a_number(above=0)]
 def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN_KINDS) -> Constraint:
     """Return the constraint that an annotation states: `Literal`, a union, a plain type, or
     `Annotated` with one."""
-    own = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Constraint)]
-    if own:
-        return own[0]
+    for one in (hint, *getattr(hint, "__metadata__", ())):
+        if isinstance(one, Constraint):
+            return one
     origin = typing.get_origin(hint)
     inside = typing.get_args(hint)
     if origin is Literal:
@@ -235,16 +230,14 @@ def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN_KINDS) -> C
 def check_value(name: str, value: Any, hint: Any) -> Any:
     """Return the value if it keeps a constraint, or that of an annotation; raise OptionError
     otherwise."""
-    return (hint if isinstance(hint, Constraint) else _plain_constraint(hint)).check(name, value)
-
-
-_plain_constraint = functools.cache(constraint_of)
+    return constraint_of(hint).check(name, value)
 
 
 @functools.cache
 def names_taken(function: Callable[..., Any]) -> dict[str, Constraint]:
-    """Return the constraints of those arguments of a function that are names, mappings, labels or
-    flags, have a few values, or keep a constraint by their annotations."""
+    """Return the constraints of those arguments of a function, or fields of a record, that are
+    names, mappings, labels or flags, have a few values, or keep a constraint by their
+    annotations."""
     found = {}
     for name, hint in typing.get_type_hints(function, include_extras=True).items():
         union = typing.get_origin(hint) in (types.UnionType, typing.Union)
@@ -256,23 +249,13 @@ def names_taken(function: Callable[..., Any]) -> dict[str, Constraint]:
             for one in parts
         )
         if name != "return" and told:
-            found[name] = constraint_of(hint, NAME_KINDS)
+            found[name] = constraint_of(hint)
     return found
-
-
-@functools.cache
-def _constraints(kind: type) -> dict[str, Constraint]:
-    """Return the constraints of the fields of a record whose annotations state one."""
-    return {
-        name: constraint_of(hint)
-        for name, hint in typing.get_type_hints(kind, include_extras=True).items()
-        if {Literal, Annotated} & {typing.get_origin(one) for one in (hint, *typing.get_args(hint))}
-    }
 
 
 def check_record(record: Any) -> None:
     """Check the fields of a record whose annotations state a constraint."""
-    for name, constraint in _constraints(record.__class__).items():
+    for name, constraint in names_taken(record.__class__).items():
         constraint.check(name, getattr(record, name))
 
 

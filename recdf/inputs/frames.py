@@ -218,18 +218,14 @@ def plain_table(table: Table) -> Table:
 def _plain_frame(frame: DataFrame) -> DataFrame:
     """Return the frame itself, or a shallow copy whose Arrow columns have types that pandas can
     compute with."""
-    changed = {}
+    found = frame
     for i, dtype in enumerate(frame.dtypes):
-        plain = None
         if isinstance(dtype, pd.ArrowDtype):
             plain = plain_column(as_arrow(frame.iloc[:, i]))
-        if plain is not None:
-            of_arrow: Any = pd.ArrowDtype(plain.type)
-            changed[i] = Series(of_arrow.__from_arrow__(plain), index=frame.index)
-    if not changed:
-        return frame
-    columns = [changed.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])]
-    return DataFrame(dict(enumerate(columns)), copy=False).set_axis(frame.columns, axis=1)
+            if plain is not None:
+                found = frame.copy(deep=False) if found is frame else found
+                found.isetitem(i, plain.to_pandas(types_mapper=pd.ArrowDtype).array)
+    return found
 
 
 def plain_column(column: ChunkedArray) -> ChunkedArray | None:
@@ -316,32 +312,27 @@ def from_dict(
                 f"the value of user {user!r} is {items!r}; expected a list of items or {{item: "
                 f"number}}"
             )
-    numbered = [isinstance(items, Mapping) for items in lists.values()]
-    if any(numbered) and not all(numbered):
+    of_pairs = {isinstance(items, Mapping) for items in lists.values()}
+    if len(of_pairs) > 1:
         raise TypeError(
             "some users have a list of items and some a mapping item -> number; give all the same "
             "form"
         )
+    numbered = of_pairs == {True}
     users = as_series(list(lists))
-    rows = [list(items) for items in lists.values()]
-    lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
+    rows = [list(items.items() if numbered else items) for items in lists.values()]
     ids = [item for items in rows for item in items]
-    numbers = (
-        [number for items in lists.values() for number in items.values()]
-        if numbered and all(numbered)
-        else None
-    )
     # Pairs of an item and a number, and not ids of two parts.
     kinds = set(map(type, ids))
-    if not any(numbered) and kinds <= {tuple, list} and set(map(len, ids)) == {2}:
+    if not numbered and kinds <= {tuple, list} and set(map(len, ids)) == {2}:
         number = pd.api.types.infer_dtype([one for _, one in ids])
-        if "float" in number or (number == "integer" and list in kinds):
-            ids, numbers = map(list, zip(*ids, strict=True))
-    of_rows = users.take(run_of(lengths)).reset_index(drop=True)
-    columns = {user_col: of_rows, item_col: as_series(ids)}
-    if numbers is not None:
+        numbered = "float" in number or (number == "integer" and list in kinds)
+    of_rows = users.take(run_of(np.array([*map(len, rows)], np.int64))).reset_index(drop=True)
+    columns = {user_col: of_rows}
+    columns[item_col] = as_series([item for item, _ in ids] if numbered else ids)
+    if numbered:
         names = [value_name] if value_name else ["relevance", "score"]
-        columns |= dict.fromkeys(names, Series(numbers, dtype=float))
+        columns |= dict.fromkeys(names, Series([number for _, number in ids], dtype=float))
     return DataFrame(columns)
 
 

@@ -96,10 +96,13 @@ class IdColumn:
             return [str(one) for one in some.values.astype("datetime64[us]").astype(object)]
         return list(some.values.tolist())
 
+    def nulls(self) -> ndarray:
+        """Return a flag for each row: whether its id is null."""
+        return np.zeros(len(self), bool) if self.null is None else self.null
+
     def two(self) -> list[Any]:
         """Return the first two ids as Python objects, for messages."""
-        null = np.zeros(len(self), bool) if self.null is None else self.null
-        return self.show(np.flatnonzero(~null)[:2])
+        return self.show(np.flatnonzero(~self.nulls())[:2])
 
 
 def _take_chunks(array: ChunkedArray, rows: ndarray) -> ChunkedArray:
@@ -158,26 +161,24 @@ def alike_ids(columns: Sequence[Series], where: str) -> list[Series]:
     kinds = {_kind_of_number(one.dtype) for one in columns}
     if len(kinds) < 2 or "" in kinds:
         return list(columns)
-    found = []
-    for ids in (read_ids(one, where) for one in columns):
-        values = ids.values if ids.dictionary is None else ids.dictionary.values[ids.values]
-        found.append((values, ids.null))
-    low = min((int(one.min()) for one, _ in found if len(one)), default=0)
-    high = max((int(one.max()) for one, _ in found if len(one)), default=0)
+    read = [read_ids(one, where) for one in columns]
+    found = [
+        ids.values if ids.dictionary is None else ids.dictionary.values[ids.values] for ids in read
+    ]
+    ends = [0, *(int(end) for one in found if len(one) for end in (one.min(), one.max()))]
+    low, high = min(ends), max(ends)
     if low < 0 and high >= 2**63:
         raise IdTypeError(
             f"{where} has ids from {low} to {high}, which no integer dtype holds; convert both "
             "columns, e.g. ⟦with .astype(str)⟧"
         )
-    integers = [Series(one.astype("int64" if high < 2**63 else "uint64")) for one, _ in found]
-    if all(isinstance(one.dtype, np.dtype | pd.CategoricalDtype) for one in columns) and all(
-        null is None for _, null in found
+    integers = [Series(one.astype("int64" if high < 2**63 else "uint64")) for one in found]
+    if all(
+        isinstance(one.dtype, np.dtype | pd.CategoricalDtype) and ids.null is None
+        for one, ids in zip(columns, read, strict=True)
     ):
         return integers
-    return [
-        nullable(one) if null is None else nullable(one).mask(null)
-        for one, (_, null) in zip(integers, found, strict=True)
-    ]
+    return [nullable(one).mask(ids.nulls()) for one, ids in zip(integers, read, strict=True)]
 
 
 def with_alike_ids(

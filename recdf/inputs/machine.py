@@ -133,19 +133,6 @@ def sized(given: Sizes) -> Iterator[None]:
         _SIZES.reset(token)
 
 
-BYTE_UNITS = {
-    "": 1,
-    "K": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "KI": 2**10,
-    "MI": 2**20,
-    "GI": 2**30,
-    "TI": 2**40,
-}
-
-
 def memory_bytes(limit: int | str | None) -> int:
     """Return the memory limit in bytes."""
     if limit is None:
@@ -153,10 +140,12 @@ def memory_bytes(limit: int | str | None) -> int:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
         except (AttributeError, ValueError):  # not on Windows
             return 2 * 10**9
-    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
+    form = r"\s*([0-9]+\.?[0-9]*)\s*(?:([KMGT])(I?))?B?\s*"
+    found = re.fullmatch(form, str(limit).upper())
     n_bytes = 0.0
-    if found is not None and not isinstance(limit, bool):
-        n_bytes = float(found[1]) * BYTE_UNITS.get(found[2], 0)
+    if found is not None:
+        power = " KMGT".index(found[2] or " ")
+        n_bytes = float(found[1]) * (1024 if found[3] else 1000) ** power
     if not 0 < n_bytes < math.inf:
         raise OptionError(
             f'⟦memory_limit={limit!r}⟧; expected a number of bytes, or text such as "1GB" or '

@@ -296,13 +296,9 @@ def read_rows(
     *keys, item = (
         read_ids(column(frame, name, role, apart=by), f"{role}[{name!r}]") for name in names
     )
-    nulls = {one.where: one.null for one in (*keys, *of_by, item)}
-    if any(rows is not None for rows in nulls.values()):  # each column, so that batches are alike
-        none = np.zeros(len(frame), bool)
-        of_ids = [
-            Broken(NULL_ID, where, none if rows is None else rows) for where, rows in nulls.items()
-        ]
-        found = [*found, *of_ids]
+    ids = *keys, *of_by, item
+    if any(one.null is not None for one in ids):  # each column, so that batches are alike
+        found = [*found, *(Broken(NULL_ID, one.where, one.nulls()) for one in ids)]
     judged, gone = rows_refused_or_dropped(found, len(frame), options)
     if findings is None:
         judged.settle(role, options)
@@ -315,7 +311,7 @@ def read_rows(
     if gone is None:
         return ReadRows(role, frame, keys, of_by, item, number, None, counts)
     kept = np.flatnonzero(~gone)
-    keys, of_by = ([ids.take(kept) for ids in columns] for columns in (keys, of_by))
+    keys, of_by = ([one.take(kept) for one in columns] for columns in (keys, of_by))
     number = None if number is None else number[kept]
     return ReadRows(role, frame, keys, of_by, item.take(kept), number, kept, counts)
 
