@@ -68,11 +68,6 @@ class Coded:
     def all(self) -> ndarray:
         return self[:]
 
-    @classmethod
-    def none(cls, n: int) -> Coded:
-        """Codes of `n` nulls."""
-        return cls(np.full(n, -1, np.int32))
-
 
 @dataclass
 class IdCodes:
@@ -118,7 +113,7 @@ UUIDS = {"bytes", "uuid.UUID"}
 
 def check_kinds(columns: Sequence[IdColumn]) -> None:
     """Raise IdTypeError if ids of two columns can never be equal."""
-    known = [ids for ids in columns if ids.kind != "empty" and len(ids)]
+    known = [ids for ids in columns if ids.filled]
     two = next(((known[0], ids) for ids in known[1:] if ids.kind != known[0].kind), None)
     if two is None or {ids.kind for ids in known} == UUIDS:
         return
@@ -152,7 +147,7 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
     """
     check_kinds(columns)
     leaves = [ids if ids.dictionary is None else ids.dictionary for ids in columns]
-    filled = [leaf for leaf in leaves if leaf.kind != "empty" and len(leaf)]
+    filled = [leaf for leaf in leaves if leaf.filled]
     arrays = [leaf.values for leaf in filled]
     if {leaf.kind for leaf in filled} == UUIDS:
         arrays = [
@@ -168,7 +163,7 @@ def encode(columns: Sequence[IdColumn]) -> IdCodes:
     rest = iter(coded.columns)
     result = []
     for ids, leaf in zip(columns, leaves, strict=True):
-        column = next(rest) if leaf.kind != "empty" and len(leaf) else Coded.none(len(leaf))
+        column = next(rest) if leaf.filled else Coded(np.full(len(leaf), -1, np.int32))
         if ids.dictionary is not None:
             # A null has position -1, which reads the last entry of the table.
             column = Coded(ids.values, table=np.append(column.all(), np.int32(-1)))
@@ -247,7 +242,7 @@ def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[Coded], int]
 
     Codes are below the number that is returned; some numbers below it may be no code.
     """
-    first, *others = [encode(list(columns)) for columns in zip(*tables, strict=True)]
+    first, *others = map(encode, zip(*tables, strict=True))
     for more in others:
         both = zip(first.columns, more.columns, strict=True)
         first = encode_integers([a.all().astype(np.int64) * more.n + b.all() for a, b in both])

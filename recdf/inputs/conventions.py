@@ -62,7 +62,10 @@ class Convention:
     differs: Mapping[str, str] = field(default_factory=dict)
 
 
+# Parameters that several libraries have.
 BINARY: dict[str, Any] = {"gain": "binary"}
+OF_SHOWN: dict[str, Any] = {"divisor": "shown"}
+ACHIEVABLE: dict[str, Any] = {"normalizer": "achievable"}
 
 
 def _metrics(names: str = "", **others: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -89,7 +92,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "normalized_gain utility",
                 rbp={"p": 0.9},
                 rbp_residual={"p": 0.9, "beyond": "unjudged"},
-                f1={"divisor": "shown"},
+                f1=OF_SHOWN,
                 iprecision={"rounding": "trec9"},
                 pair_accuracy={"within": "judged"},
             ),
@@ -159,7 +162,7 @@ CONVENTIONS: dict[str, Convention] = {
             order="score",
             metrics=_metrics(
                 "hitrate precision recall mrr unseen categories coverage",
-                mapr={"normalizer": "achievable"},
+                mapr=ACHIEVABLE,
                 ndcg=BINARY,
                 auc={"tied": "ranked", "one_class": "share"},
                 surprisal={"normalize": True, "divisor": "k"},
@@ -183,7 +186,7 @@ CONVENTIONS: dict[str, Convention] = {
             metrics=_metrics(
                 "precision recall ild entropy coverage rprecision pooled_rmse pooled_mae pooled_r2 "
                 "pooled_explained_variance pooled_auc pooled_log_loss",
-                mapr={"normalizer": "achievable"},
+                mapr=ACHIEVABLE,
                 ndcg=BINARY,
                 serendipity={"of": "similarity"},
                 surprisal={"share_of": "events"},
@@ -205,7 +208,7 @@ CONVENTIONS: dict[str, Convention] = {
             order="row",
             metrics=_metrics(
                 "hitrate recall mapr mrr popularity surprisal coverage",
-                precision={"divisor": "shown"},
+                precision=OF_SHOWN,
                 ndcg=BINARY,
             ),
             differs={
@@ -222,7 +225,7 @@ CONVENTIONS: dict[str, Convention] = {
             options={"users": "pred", "ties": "row"},
             metrics=_metrics(
                 "hitrate mrr ils gini least_promoted pooled_rmse pooled_mae",
-                precision={"divisor": "shown"},
+                precision=OF_SHOWN,
                 recall={"divisor": "achievable"},
                 mapr={"normalizer": "shown"},
                 ndcg={**BINARY, "discount": "jk"},
@@ -296,7 +299,7 @@ CONVENTIONS: dict[str, Convention] = {
             "that of the whole catalogue.",
             metrics=_metrics(
                 precision={"divisor": "achievable", "pooled": True},
-                mapr={"normalizer": "achievable"},
+                mapr=ACHIEVABLE,
                 ndcg=BINARY,
                 auc={"within": "catalogue"},
             ),
@@ -336,7 +339,7 @@ CONVENTIONS: dict[str, Convention] = {
             metrics=_metrics(
                 "hitrate precision recall mrr auc coverage gini pooled_mae pooled_rmse "
                 "pooled_log_loss pooled_auc",
-                mapr={"normalizer": "achievable"},
+                mapr=ACHIEVABLE,
                 ndcg=BINARY,
                 popularity={"unit": "count"},
                 aplt={"tail": 0.1},
@@ -375,8 +378,8 @@ CONVENTIONS: dict[str, Convention] = {
             options={"users": "pred", "ties": "row"},
             metrics=_metrics(
                 "hitrate recall mapr mrr ild gini personalization mar",
-                precision={"divisor": "shown"},
-                f1={"divisor": "shown"},
+                precision=OF_SHOWN,
+                f1=OF_SHOWN,
                 ndcg={"ideal": "listed"},
                 popularity={"unit": "count", "divisor": "known"},
                 surprisal={"divisor": "known"},
@@ -423,7 +426,7 @@ CONVENTIONS: dict[str, Convention] = {
             options={"users": "pred"},
             metrics=_metrics(
                 "hitrate recall mapr mrr",
-                precision={"divisor": "shown"},
+                precision=OF_SHOWN,
                 ndcg={"gain": "exp2", "ideal": "listed"},
                 dcg={"gain": "exp2"},
                 relevant_rank={"of": "mean"},

@@ -63,6 +63,11 @@ class IdColumn:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def filled(self) -> bool:
+        """Whether it has an id."""
+        return self.kind != "empty" and len(self) > 0
+
     def take(self, rows: ndarray) -> IdColumn:
         null = None if self.null is None else self.null[rows]
         taken = (
@@ -261,7 +266,7 @@ def read_by(columns: Sequence[Series], where: str) -> list[IdColumn]:
         found = [read_ids(series, where) for series in columns]
     except IdTypeError:
         found = []
-    if not found or len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1:
+    if not found or len({ids.kind for ids in found if ids.filled}) > 1:
         return [_plain_labels(series, where) for series in columns]
     return found
 

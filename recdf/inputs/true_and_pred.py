@@ -345,18 +345,18 @@ def read_true(
     """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
     name = relevance_source(frame, options)
     found = broken_of_true(frame, options)
-    if name is None:
-        if options.min_relevance is not None:
-            raise OptionError(
-                f"⟦min_relevance={options.min_relevance}⟧ needs ⟦+relevance_col=⟧, or a column of "
-                f"true named {RELEVANCE_NAME!r}"
-            )
-        ones = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
-        return read_rows(frame, "true", options, ones, found=found, findings=findings)
-    given = read_relevance(frame, name, options)
-    found = [*broken("relevance", given, f"true[{name!r}]"), *found]
-    table = read_rows(frame, "true", options, gains(given, options), found=found, findings=findings)
-    if options.not_judged == "keep" and table.number is not None:
+    number: ndarray = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
+    if name is not None:
+        given = read_relevance(frame, name, options)
+        found = [*broken("relevance", given, f"true[{name!r}]"), *found]
+        number = gains(given, options)
+    elif options.min_relevance is not None:
+        raise OptionError(
+            f"⟦min_relevance={options.min_relevance}⟧ needs ⟦+relevance_col=⟧, or a column of "
+            f"true named {RELEVANCE_NAME!r}"
+        )
+    table = read_rows(frame, "true", options, number, found=found, findings=findings)
+    if options.not_judged == "keep" and table.number is not None and name is not None:
         table.counts["true_not_judged"] = int(np.count_nonzero(table.number < 0))
     return replace(table, number_col=name)
 
@@ -427,6 +427,14 @@ def by_in_true(true: DataFrame, options: Options) -> list[str]:
     return names
 
 
+# The names of columns that order `pred` unasked, by what a convention takes first.
+FOUND_ORDERS: dict[str, tuple[Literal["score", "rank"], ...]] = {
+    "rank": ("rank", "score"),
+    "score": ("score", "rank"),
+    "row": (),
+}
+
+
 def order_source(frame: DataFrame, options: Options) -> Order:
     """Find out what orders `pred`, and in which column it is."""
     if options.rank_col is not None:
@@ -434,11 +442,8 @@ def order_source(frame: DataFrame, options: Options) -> Order:
     if given_column(options.score_col) is not None:
         return {"by": "score", "column": options.score_col}
     first = "rank" if options.convention is None else options.convention.order
-    known: tuple[Literal["score", "rank"], ...] = ("score", "rank")
-    if options.score_col is False or first == "row":
-        known = ()
     taken = _named_otherwise(options, *as_columns(options.by))
-    for name in known if first == "score" else known[::-1]:
+    for name in () if options.score_col is False else FOUND_ORDERS[first]:
         if name in frame.columns and name not in taken:
             return {"by": name, "column": name}
     return {"by": "row", "column": None}

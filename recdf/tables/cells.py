@@ -26,31 +26,33 @@ POWERS = {0: "", 6: "M", 9: "G", 12: "T", 15: "P"}
 # last digit, is rounding alone.
 RESIDUE = 1e-12
 
-_LATEX = {
-    **{letter: rf"\{letter}" for letter in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "−": "$-$",
-    "∞": r"$\infty$",
-    "<": "$<$",
-    ">": "$>$",
-    "±": r"$\pm$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "–": "--",
-    "·": r"$\cdot$",
-    "…": r"\ldots{}",
-    "|": r"$|$",
-    '"': r"\symbol{34}",
-    "⟨": r"$\langle$",
-    "⟩": r"$\rangle$",
-    "×": r"$\times$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-}
+_LATEX = str.maketrans(
+    {
+        **{letter: rf"\{letter}" for letter in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "−": "$-$",
+        "∞": r"$\infty$",
+        "<": "$<$",
+        ">": "$>$",
+        "±": r"$\pm$",
+        "≤": r"$\leq$",
+        "≥": r"$\geq$",
+        "–": "--",
+        "·": r"$\cdot$",
+        "…": r"\ldots{}",
+        "|": r"$|$",
+        '"': r"\symbol{34}",
+        "⟨": r"$\langle$",
+        "⟩": r"$\rangle$",
+        "×": r"$\times$",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+    }
+)
 
-_SUPERSCRIPT = dict(zip("abcdefghijklmnoprstuvwxyz+−", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁺⁻", strict=True))
+_SUPERSCRIPT = str.maketrans("abcdefghijklmnoprstuvwxyz+−", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁺⁻")
 
 # Letters for models in the order of the table. There is no superscript q in Unicode.
 LETTERS = "abcdefghijklmnoprstuvwxyz"
@@ -263,7 +265,7 @@ def short_names(names: Iterable[Any], length: int) -> list[str]:
 
 def superscript(mark: str) -> str:
     """Return letters and signs as superscript characters."""
-    return "".join(_SUPERSCRIPT.get(letter, letter) for letter in mark)
+    return mark.translate(_SUPERSCRIPT)
 
 
 # -- one cell
@@ -277,7 +279,7 @@ def markdown_text(text: Any) -> str:
 
 def latex_text(text: Any) -> str:
     """Return a text in which every character that LaTeX would interpret is written out."""
-    return "".join(_LATEX.get(letter, letter) for letter in visible(text))
+    return visible(text).translate(_LATEX)
 
 
 def html_text(text: Any) -> str:
