@@ -29,7 +29,7 @@ from ..errors import ColumnError, DataError, IdTypeError, NullKeyError, examples
 from .frames import column
 from .ids import TEXTS, IdColumn, not_apart, read_by, read_ids
 from .machine import each, n_threads, sizes
-from .sorting import cut_like, flags_at, order_of_codes
+from .sorting import ascends, cut_like, order_of_codes
 
 # A column of strings is encoded in pieces of at least this many rows at the same time. Every piece
 # has its own dictionary, and one thread then joins the dictionaries, so there are few pieces.
@@ -290,12 +290,6 @@ def group_codes(frame: DataFrame, role: str, names: Sequence[str]) -> tuple[Code
     return codes, found
 
 
-def strictly_ascends(codes: Codes) -> bool:
-    """Whether every code is larger than the one before it."""
-    parts = (codes[at : at + COMPARED_ROWS + 1] for at in range(0, len(codes), COMPARED_ROWS))
-    return all((part[1:] > part[:-1]).all() for part in parts)
-
-
 def known_ids(frame: DataFrame, role: str, name: str, hint: str = "") -> IdColumn:
     """Return a column of ids, of which none may be null."""
     return refuse_nulls(read_ids(column(frame, name, role), f"{role}[{name!r}]"), hint)
@@ -320,16 +314,17 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
         coded = encode(ids)
         rank = coded.rank()
         columns = [one if rank is None else one.mapped(rank) for one in coded.columns]
-        own = np.concatenate([one.all() for one in columns], dtype=np.int64)
+        own = np.concatenate([one.all() for one in columns])
         if n > 1:
-            own += codes * coded.n
+            own = codes * coded.n + own
         span = n * coded.n
         # Renumber the codes below `span` without changing their order.
-        if strictly_ascends(own):
+        if len(own) <= span and ascends(own, strictly=True):
             codes, n = np.arange(len(own)), len(own)
         elif span <= 8 * len(own) + 1024:
-            place = np.cumsum(flags_at(own, span)) - 1
-            codes, n = own if place[-1] == span - 1 else place.take(own), int(place[-1]) + 1
+            place = np.cumsum(first_rows(own, span) >= 0) - 1
+            n = int(place[-1]) + 1
+            codes = own.astype(np.int64) if n == span else place.take(own)
         else:
             found, codes = np.unique(own, return_inverse=True)
             n = len(found)
@@ -355,11 +350,11 @@ def split(codes: Codes, n: int) -> list[Codes]:
 
 # ------------------------------------------------------------------------------------------
 # Strings such as "u000123" as the numbers that their digits say, without looking any string up.
-# their last eight bytes and there only in decimal digits. The numbers it returns are equal exactly
-# where the strings are equal, and stand in the same order. For
-# their last eight bytes and there only in the low halves of bytes, as decimal digits do. The
-# numbers it returns are equal exactly where the strings are equal, and stand in the same order. For
-# any other strings it returns None, mostly after a look at the first rows.
+#
+# Contract: `read_digits` takes columns of strings that are all of one length, and differ only in
+# decimal digits among their last eight bytes. The numbers it returns are equal exactly where the
+# strings are equal, and stand in the same order. For any other strings it returns None, mostly
+# after a look at the first rows.
 #
 # The last eight bytes of a string are read as one integer, whose lowest byte is the first
 # character, and are turned into a number in three steps. Each step joins neighbours, here for
@@ -370,13 +365,6 @@ def split(codes: Codes, n: int) -> list[Codes]:
 #     fours            0000            0123                   first x 100 + second
 #     eight        00000123                                   first x 10,000 + second
 
-# The dtype in which strings and bytes of each type say where they begin.
-OFFSET_DTYPES: dict[Any, Any] = {
-    pa.string(): np.int32,
-    pa.binary(): np.int32,
-    pa.large_string(): np.int64,
-    pa.large_binary(): np.int64,
-}
 HIGH_HALVES = np.uint64(0xF0F0F0F0F0F0F0F0)
 SIXES = np.uint64(
     0x0606060606060606
@@ -438,7 +426,7 @@ def _digits(columns: Sequence[ChunkedArray]) -> list[ndarray] | None:
     step = sizes().digit_rows
     for strings, numbers in zip(columns, found, strict=True):
         for chunk in filter(len, strings.chunks):
-            if chunk.null_count or chunk.type not in OFFSET_DTYPES:
+            if chunk.null_count:
                 return None
             edges, data = edges_and_bytes(chunk)
             own, numbers = numbers[: len(chunk)], numbers[len(chunk) :]
@@ -477,7 +465,7 @@ def _digits(columns: Sequence[ChunkedArray]) -> list[ndarray] | None:
 def edges_and_bytes(strings: pa.Array) -> tuple[ndarray, Any]:
     """Return where the strings of an array begin and end, and the buffer of their bytes."""
     _, offsets, data = strings.buffers()
-    edges = np.frombuffer(offsets, OFFSET_DTYPES[strings.type])
+    edges = np.frombuffer(offsets, np.int64 if "large" in str(strings.type) else np.int32)
     return edges[strings.offset : strings.offset + len(strings) + 1], data
 
 

@@ -417,6 +417,13 @@ def _arrow_ids(series: Series, where: str) -> IdColumn:
     return IdColumn(where, "string" if array.type in TEXTS else "bytes", array, null)
 
 
+# What pandas calls the kinds of objects for which it has dtypes.
+PLAIN_KINDS_OF_IDS = (
+    *("boolean", "integer", "floating", "mixed-integer-float"),
+    *("datetime", "datetime64"),
+)
+
+
 def _object_ids(series: Series, where: str) -> IdColumn:
     """Read ids that are Python objects by their type."""
     inferred = pd.api.types.infer_dtype(series, skipna=True)
@@ -428,15 +435,10 @@ def _object_ids(series: Series, where: str) -> IdColumn:
     present = values if null is None else values[~null]
     if not len(present):
         return IdColumn(where, "empty", np.zeros(len(series), np.int64), null)
-    plain = {"boolean": bool, "integer": np.int64}.get(inferred, np.float64)
-    try:
-        if inferred.startswith("datetime"):
-            exact = pd.to_datetime(Series(present))
-        elif inferred in ("boolean", "integer", "floating", "mixed-integer-float"):
-            exact = Series(present).astype(plain)
-        else:
-            return _labels_of_one_type(values, present, null, where)
-    except (OverflowError, ValueError):  # ids beyond int64; dates out of range or of several zones
+    if inferred not in PLAIN_KINDS_OF_IDS:
+        return _labels_of_one_type(values, present, null, where)
+    exact = Series(present).infer_objects()
+    if exact.dtype == object:  # ids beyond int64; dates out of range or of several zones
         kind = "integer" if inferred == "integer" else "datetime object"
         return IdColumn(where, kind, values, null)
     read = read_ids(exact, where)

@@ -44,7 +44,6 @@ def stable_order(keys: Sequence[ndarray]) -> ndarray:
         | key 1 | key 2 | place of the row |
     """
     n = len(keys[0])
-    rows = sizes().sorted_rows
     order: ndarray | None = None
     left = [key for key in keys if len(key) and key.min() < key.max()]
     place_bits = max(n - 1, 0).bit_length()
@@ -54,12 +53,10 @@ def stable_order(keys: Sequence[ndarray]) -> ndarray:
         while left and bits + _bits(left[-1]) <= PACKED_BITS:
             key = left.pop()
             least = int(key.min())
-            for start in range(0, n, rows):  # by blocks, which saves memory
-                block = slice(start, start + rows)
-                part = (key[block] if order is None else key[order[block]]).astype(np.int64)
-                part -= least
-                part <<= bits
-                packed[block] += part
+            part = (key if order is None else key[order]).astype(np.int64)
+            part -= least
+            part <<= bits
+            packed += part
             bits += _bits(key)
         if bits > place_bits:
             packed.sort()
@@ -78,9 +75,10 @@ def _bits(key: ndarray) -> int:
     return (int(key.max()) - int(key.min())).bit_length()
 
 
-def ascends(key: ndarray) -> bool:
-    """Tell whether no value is smaller than the one before it."""
-    return len(key) < 2 or bool((key[1:] >= key[:-1]).all())
+def ascends(key: ndarray, strictly: bool = False) -> bool:
+    """Tell whether no value is smaller than the one before it, or `strictly` each is larger."""
+    in_order = np.greater if strictly else np.greater_equal
+    return bool(in_order(key[1:], key[:-1]).all())
 
 
 def equal_runs(*keys: ndarray) -> tuple[ndarray, ndarray]:
@@ -291,17 +289,7 @@ def sort_within(key: ndarray, start: ndarray) -> None:
 def windows(values: ndarray, start: ndarray, width: int) -> ndarray:
     """Copy values[start[i]:start[i] + width] into row i; cells past the end of `values` hold
     arbitrary numbers."""
-    last = len(values) - width
-    # A view in which the `width` values from each position on are one item, so that they are copied
-    # as a whole.
-    window: ndarray = ndarray(
-        last + 1, f"V{values.itemsize * width}", values, strides=values.strides
-    )
-    rows: ndarray = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
-    over = np.flatnonzero(start > last)
-    if len(over):
-        rows[over] = values.take(start[over, None] + np.arange(width), mode="clip")
-    return rows
+    return values.take(start[:, None] + np.arange(width), mode="clip")
 
 
 def alike(*length: ndarray) -> Iterator[ndarray]:

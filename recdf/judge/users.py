@@ -16,10 +16,10 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype
 
 from ..errors import DataError, DuplicateError, OptionError, closest
-from ..inputs.codes import first_rows, strictly_ascends
+from ..inputs.codes import first_rows
 from ..inputs.ids import codes_of_ids
 from ..inputs.options import Names, as_columns
-from ..inputs.sorting import distinct, flags_at
+from ..inputs.sorting import ascends, distinct, flags_at
 from ..stats.numbers import Floats
 from .choices import Columns, PairMissing, TwoPlaces
 from .per_user_columns import (
@@ -250,7 +250,7 @@ class ExperimentRows:
     @cached_property
     def unordered(self) -> Codes | None:
         """The users, if they are known and the rows do not stand in their order."""
-        return None if self.users is None or strictly_ascends(self.users) else self.users
+        return None if self.users is None or ascends(self.users, strictly=True) else self.users
 
     def both(self, group: int, pair: TwoPlaces) -> ArmRows:
         """Rows of two variants in a group."""
