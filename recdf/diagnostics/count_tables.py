@@ -24,7 +24,7 @@ from ..inputs.door import checks_names, takes_options
 from ..inputs.frames import column, float_column
 from ..inputs.ids import alike_ids, with_alike_ids
 from ..inputs.options import CallArguments, as_columns
-from ..inputs.sorting import run_of, spans
+from ..inputs.sorting import place_in_run, run_of, spans
 from ..judge.choices import Columns
 from ..matching.counts import ListCounts
 from ..matching.hits import ratio
@@ -114,7 +114,7 @@ def hit_table(
         of_list = run_of(lists.n_shown)
         table = label_frame(matched).take(of_list).reset_index(drop=True)
         table[item_col] = frame[item_col].take(rows).array
-        table["rank"] = places - matched.start[of_list] + 1
+        table["rank"] = place_in_run(lists.n_shown) + 1
         gain = np.zeros(len(matched.item))
         gain[matched.judged.place] = matched.judged.gain
         table["hit"], table["gain"] = gain[places] > 0, gain[places]
@@ -210,7 +210,7 @@ def position_table(
         n_by = len(matched.by)
         places = spans(matched.start, lists.n_shown)
         of_list = run_of(lists.n_shown)
-        at = places - matched.start[of_list] + 1
+        at = place_in_run(lists.n_shown) + 1
         values = np.arange(1, k + 1)
         if position_col is not None:
             at = float_column(frame, position_col, "pred")[matched.rows(places)]

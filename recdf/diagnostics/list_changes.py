@@ -290,11 +290,9 @@ def _summary(per_list: DataFrame, metrics: Sequence[str], churn: Sequence[str]) 
         gain = both[f"{name}_diff"] * (-1 if better_of(name) == "smaller" else 1)
         means = [both[f"{name}_{side}"].mean() for side in ("before", "after")]
         counts = len(gain), (gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()
-        row = name, *means, means[1] - means[0], *counts
-        rows.append(dict(zip(SUMMARY_COLUMNS, row, strict=True)))
-    for name in [name for name in churn if name in per_list]:
-        values = per_list[name]
-        rows.append({"metric": name, "mean_after": values.mean(), "n_lists": values.count()})
+        rows.append((name, *means, means[1] - means[0], *counts))
+    for name, values in per_list[per_list.columns.intersection([*churn])].items():
+        rows.append((name, np.nan, values.mean(), np.nan, values.count(), *[np.nan] * 3))
     table = DataFrame(rows, columns=SUMMARY_COLUMNS)
     return table.astype(dict.fromkeys(SUMMARY_COLUMNS[4:], "Int64"))
 
