@@ -239,8 +239,10 @@ def diff(
 def _merged(
     one: DataFrame, two: DataFrame, keys: list[str], how: Any = "outer", **more: Any
 ) -> DataFrame:
-    """Merge two tables on ids. These are compared by their codes, since of two dtypes
+    """Merge two tables on ids. Those of two dtypes are compared by their codes, since
     `pandas.merge` makes floats of some, and refuses others."""
+    if one[keys].dtypes.equals(two[keys].dtypes):
+        return one.merge(two, on=keys, how=how, **more)
     codes, n = key_codes([("before", one), ("after", two)], keys)
     coded = [
         table.drop(columns=keys).assign(**{CODE: code})
