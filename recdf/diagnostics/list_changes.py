@@ -293,7 +293,8 @@ def _summary(per_list: DataFrame, metrics: Sequence[str], churn: Sequence[str]) 
         means = [both[f"{name}_{side}"].mean() for side in ("before", "after")]
         counts = len(gain), (gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()
         rows.append((name, *means, means[1] - means[0], *counts))
-    for name, values in per_list[per_list.columns.intersection([*churn])].items():
+    for name in [one for one in churn if one in per_list]:
+        values = per_list[name]
         rows.append((name, np.nan, values.mean(), np.nan, values.count(), *[np.nan] * 3))
     table = DataFrame(rows, columns=SUMMARY_COLUMNS)
     return table.astype(dict.fromkeys(SUMMARY_COLUMNS[4:], "Int64"))
