@@ -308,3 +308,15 @@ def test_values_that_never_vary_have_no_trend_by_rounding(value, word):
         1 / 7 if value is None else 0.0, abs=0 if value is not None else None
     )
     assert table["trend_p"].isna().all()
+
+
+def test_a_stratum_without_denominators_has_no_worth(rng):
+    users = pd.DataFrame({"user_id": range(400), "variant": ["A", "B"] * 200, "day": 1})
+    users["stratum"] = np.where(users["user_id"] % 100 < 10, "new", "old")
+    users["views"] = (users["stratum"] == "old") * 1.0
+    users["clicks"] = rng.poisson(3, 400) * 1.0
+    rows = pd.concat([users, users.assign(day=2)])
+    options = {"control": "A", "time_col": "day", "exposure_col": None, "strata": "stratum"}
+    table = rd.experiments.effect_over_time(rows, {"rate": ("clicks", "views")}, **options)
+    assert not table["verdict"].str.contains("strata moved").any()
+    assert len(table) == 2

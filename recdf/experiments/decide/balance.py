@@ -339,8 +339,7 @@ def worth_of_strata(ready: Ready, rows: ExperimentRows, movable: Codes) -> Worth
         n_strata = int(movable.max(initial=0)) + 1
         cell = both.arm * n_strata + stratum
         num, den = (np.bincount(cell, values, 2 * n_strata) for values in sample[:2])
-        with undefined_is_nan():
-            worth = num / den
+        worth = num / np.where(den > 0, den, np.nan)
     worth = np.nan_to_num(DataFrame(worth.reshape(2, -1)).mean())
     size = np.ones(len(stratum)) if rows.size is None else both.take(rows.size)
     one = Sample(size * worth[stratum], size)
