@@ -358,9 +358,8 @@ class _Rows(NamedTuple):
         if cheap_column(metric) in self.runs.parts[0][1]:
             of_cheap, _ = _both_sides(self.runs.table(cheap_column(metric)), lists, worst)
             ends = values or seen_bounds(both, of_cheap)
-            means, _, found = powered_pair(
-                [*both[::-1]], [*of_cheap[::-1]], self.runs, 1 - self.alpha, ends
-            )
+            given = np.array([both[::-1], of_cheap[::-1]]), self.runs
+            means, _, found = powered_pair(*given, 1 - self.alpha, ends)
             shown = ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")
             labelled = {name: found[name] for name in shown} | {"labels": "people"}
             most = found["judged_up_to"]

@@ -27,7 +27,7 @@ from ..evaluation.value_moments import (
     unit_codes,
     with_unit_errors,
 )
-from ..experiments.compare.by_segment import known_segments, segment_columns, segments_of_lists
+from ..experiments.compare.by_segment import Segments
 from ..experiments.compare.paired import unlike_metrics
 from ..experiments.compare.pairs_of_models import ChangedRows
 from ..judge.choices import Columns, as_columns
@@ -69,11 +69,10 @@ ALL_LISTS: Group = (EVERYONE, "")
 
 def segment_groups(result: Evaluation, segments: DataFrame) -> dict[Group, np.ndarray]:
     """Return the rows of `per_user` of every group; lists whose user has no segment are in none."""
-    known, keys, names = coded_segments(segments, result.spec["user_col"])
+    known, names = coded_segments(segments, result.spec["user_col"])
     # The ids of a list are looked up once, not once for every model.
     places, first_row = list_places(result, model_rows(result))
-    lists = result.per_user[keys].take(first_row)
-    joined = segments_of_lists(lists, known, keys, list(names)).fillna(-1)
+    joined = known.of_lists(result.per_user[known.keys].take(first_row)).fillna(-1)
     found: dict[Group, np.ndarray] = {}
     for name, own in names.items():
         _, *rows = split(joined[name].to_numpy(int)[places] + 1, len(own) + 1)
@@ -83,16 +82,15 @@ def segment_groups(result: Evaluation, segments: DataFrame) -> dict[Group, np.nd
 
 def coded_segments(
     segments: DataFrame, user_col: list[str]
-) -> tuple[DataFrame, list[str], dict[Any, list[str]]]:
-    """Return the segments of each user as numbers, −1 for none, the columns of the key, and the
-    names of the groups of each column, in the order of the frame."""
-    keys, names = segment_columns(segments, user_col)
-    known = known_segments(segments, keys, names)
+) -> tuple[Segments, dict[Any, list[str]]]:
+    """Return the segments of each user as numbers, −1 for none, and the names of the groups of each
+    column, in the order of the frame."""
+    found = Segments.of([], segments, user_col, every=True)
     labels_of = {}
-    for name in names:
-        known[name], values = pd.factorize(known[name])
+    for name in found.names:
+        found.known[name], values = pd.factorize(found.known[name])
         labels_of[name] = labels(DataFrame({name: values}), [name])
-    return known, keys, labels_of
+    return found, labels_of
 
 
 def named_cells(
@@ -168,8 +166,7 @@ def in_groups(table: DataFrame) -> DataFrame:
 
 def numbered_rows(
     by_values: DataFrame,
-    segments: DataFrame | None,
-    keys: list[str],
+    segments: Segments,
     first: Mapping[Any, int],
     rows: DataFrame,
 ) -> DataFrame:
@@ -180,8 +177,8 @@ def numbered_rows(
         models = pd.MultiIndex.from_frame
         model = models(by_values).get_indexer(models(rows[by]))
     parts = [rows.assign(**{MODEL: model, GROUP: 0})]
-    if segments is not None:
-        found = segments_of_lists(rows, segments, keys, list(first)).fillna(-1).astype(int)
+    if first:
+        found = segments.of_lists(rows).fillna(-1).astype(int)
         for name, number_of_first in first.items():
             own = np.flatnonzero(found[name] >= 0)
             group = number_of_first + found[name].array[own]
@@ -237,15 +234,15 @@ class RowsInBuckets:
         self.weight = spec.get("weight")
         self.key = key
         self.models = labels(given.by_values, spec["by"])
-        known, keys, names = (None, [], {}) if segments is None else coded_segments(segments, key)
+        known, names = (Segments([]), {}) if segments is None else coded_segments(segments, key)
         self.groups = [ALL_LISTS]
         first = dict[Any, int]()
         for name, values in names.items():
             first[name] = len(self.groups)
             self.groups += [(str(name), one) for one in values]
-        label = functools.partial(numbered_rows, given.by_values, known, keys, first)
-        reads = [*spec["by"], *keys, *key, *self.units]
-        self.rows = ChangedRows(given, label, reads, dict.fromkeys((MODEL, GROUP), "int64"))
+        label = functools.partial(numbered_rows, given.by_values, known, first)
+        reads = [*spec["by"], *known.keys, *key, *self.units]
+        self.rows = ChangedRows(given, label, reads)
         self.per_list = [name for name in spec["metrics"] if name in given.empty_rows]
         self.rows.by_values = DataFrame({MODEL: range(len(self.models))})
         self.rows.spec = spec_of_numbered(spec, self.models)

@@ -142,10 +142,18 @@ def bootstrap_ci(
                     elif np.isnan(value):
                         remarks = "zero_denominator"
                 samples += [] if remarks else [sample]
-                counts = {"n_units": n_units, "n_undefined": (~known).sum()}
-                most = np.nan if metric.sample.den is not None else largest_of_uneven(size)
-                told = {"remarks": remarks, "heaviest": most}
-                rows.append({"metric": metric.name, **row, **counts, **told})
+                rows.append(
+                    row
+                    | {
+                        "metric": metric.name,
+                        "n_units": n_units,
+                        "n_undefined": (~known).sum(),
+                        "remarks": remarks,
+                        "heaviest": np.nan
+                        if metric.sample.den is not None
+                        else largest_of_uneven(size),
+                    }
+                )
             if samples:  # all metrics of a group have one set of replicates
                 replicates = replicate_estimates(samples, n_resamples, seed)
                 found = by_row(**bootstrap_effect(replicates, "two-sided", confidence))

@@ -45,70 +45,54 @@ from ...tables.cells import amount, beside_columns, columns_before, p_value
 MANY_GROUPS, SEGMENT_BANDS = 30, 4
 
 
-def segment_columns(segments: Any, user_col: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the columns of the list key that a frame of segments has, and its columns of
-    segments."""
-    keys = [name for name in user_col if name in frame_of("segments", segments)]
-    names = [name for name in segments.columns if name not in keys]
-    if not keys or not names:
-        raise ColumnError(
-            f"segments has the columns {list(segments.columns)}; expected some of the key "
-            f"{list(user_col)}, and a column of segments beside it"
-        )
-    return keys, names
-
-
-def known_segments(segments: DataFrame, keys: list[str], names: list[str]) -> DataFrame:
-    """Return the rows with a key, one for each; amounts and dates become bands."""
-    known = segments.dropna(subset=keys).reset_index(drop=True)
-    # By codes: ids that a float cannot hold are an error of their own.
-    (of_row,), _ = key_codes([("segments", known)], keys)
-    if twice := len(known) - len(np.unique(of_row)):
-        raise OptionError(
-            f"segments has several rows for {twice:,} keys of {keys}; expected one per user"
-        )
-    return known[[*keys, *names]].assign(**{name: _in_bands(known[name]) for name in names})
-
-
-def segments_of_lists(
-    lists: DataFrame, known: DataFrame, keys: Sequence[str], names: list[str]
-) -> DataFrame:
-    """Return the segments of every list, null where its user has none."""
-    (of_list, of_row), n = key_codes([("per_user", lists), ("segments", known)], keys)
-    return known[names].reindex(first_rows(of_row, n)[of_list])
-
-
 class Segments(NamedTuple):
     """Columns of segments: of the rows themselves, or of `known` users by some columns of the list
     key."""
 
     names: list[str]
     keys: Sequence[str] = ()
-    known: DataFrame | None = None
+    known: Any = None
 
     @classmethod
-    def of(cls, by: list[str], segments: DataFrame | None, user_col: list[str]) -> Segments:
-        """Those of the rows, or those of a frame of users."""
+    def of(
+        cls, by: list[str], segments: Any, user_col: Sequence[str], every: bool = False
+    ) -> Segments:
+        """Those of the rows, or those of a frame of users, whose amounts and dates become bands;
+        `every` allows for several columns that nobody names."""
         if segments is None:
             return cls(by)
-        keys, names = segment_columns(segments, user_col)
+        keys = [name for name in user_col if name in frame_of("segments", segments)]
+        names = [name for name in segments.columns if name not in keys]
+        if not keys or not names:
+            raise ColumnError(
+                f"segments has the columns {list(segments.columns)}; expected some of the key "
+                f"{list(user_col)}, and a column of segments beside it"
+            )
         by = require(segments, "segments", by) or names
-        if len(by) > 1 and by == names:
+        if len(by) > 1 and by == names and not every:
             raise OptionError(
                 f"segments has the columns {names}; name those to compare within in ⟦+by=⟧"
             )
-        return cls(by, keys, known_segments(segments, keys, by))
+        known = segments.dropna(subset=keys).reset_index(drop=True)
+        # By codes: ids that a float cannot hold are an error of their own.
+        (of_row,), _ = key_codes([("segments", known)], keys)
+        if twice := len(known) - len(np.unique(of_row)):
+            raise OptionError(
+                f"segments has several rows for {twice:,} keys of {keys}; expected one per user"
+            )
+        bands = {name: _in_bands(known[name]) for name in by}
+        return cls(by, keys, known[[*keys, *by]].assign(**bands))
 
-    @property
-    def dtypes(self) -> dict[Any, Any]:
-        """Those of the columns of users, which nulls change."""
-        return {} if self.known is None else dict(self.known[self.names].dtypes)
+    def of_lists(self, lists: DataFrame) -> DataFrame:
+        """The segments of every list, null where its user has none."""
+        tables = [("per_user", lists), ("segments", self.known)]
+        (of_list, of_row), n = key_codes(tables, self.keys)
+        found: DataFrame = self.known[self.names].reindex(first_rows(of_row, n)[of_list])
+        return found
 
     def of_rows(self, rows: DataFrame) -> DataFrame:
-        """The rows with the segments of every list, null where its user has none."""
-        if self.known is None:
-            return rows
-        return beside_columns(rows, segments_of_lists(rows, self.known, self.keys, self.names))
+        """The rows with their segments."""
+        return rows if self.known is None else beside_columns(rows, self.of_lists(rows))
 
     def split(
         self, frames: Sequence[DataFrame]
@@ -118,7 +102,9 @@ class Segments(NamedTuple):
         found = pd.concat([frame[self.names] for frame in frames], ignore_index=True)
         there = found.notna().all(axis=1).to_numpy()
         codes = np.full(len(found), -1)
-        codes[there], labels = group_codes(found[there].astype(self.dtypes), "per_user", self.names)
+        # Nulls change the dtypes of the columns of users.
+        dtypes = {} if self.known is None else dict(self.known[self.names].dtypes)
+        codes[there], labels = group_codes(found[there].astype(dtypes), "per_user", self.names)
         rows = [split(own + 1, len(labels) + 1)[1:] for own in cut_like(codes, frames)]
         parts = [(labels.iloc[[g]], list(own)) for g, own in enumerate(zip(*rows, strict=True))]
         return (int(np.count_nonzero(~there)), len(there)), parts
@@ -131,13 +117,6 @@ class Segments(NamedTuple):
                 "no segment that is compared",
                 UnknownWarning,
             )
-
-    def nothing_to_compare(self, baseline: Any) -> OptionError:
-        """Return the error where no segment has two models, or the baseline and another."""
-        of = "two models" if baseline is None else f"the baseline {baseline!r} and another model"
-        return OptionError(
-            f"no segment of {self.names} has lists of {of}; nothing can be compared within segments"
-        )
 
 
 def _in_bands(column: Series) -> Series:
@@ -293,16 +272,13 @@ def segment_effects(
         withheld[(withheld == "") & has(judged["remarks"], code)] = code
     doubted = withheld != ""
     unchecked, *unless = (has(judged["remarks"], code) for code in ("ratio_not_checked", *_UNLESS))
-    group = (
-        table.groupby(pair, sort=False, dropna=False, observed=True)
-        .ngroup()
-        .to_numpy()
-        .astype(np.int64)
-    )
-    rows = split(group, group.max(initial=-1) + 1)
-    found = [heterogeneity(diff[own], se[own]) for own in rows]
+    of_pairs = table.groupby(pair, sort=False, dropna=False, observed=True)
+    rows = split(np.asarray(of_pairs.ngroup(), np.int64), of_pairs.ngroups)
     # A difference has to be shown without the segments that should not be read.
-    sound = [heterogeneity(diff[own], np.where(doubted[own], np.nan, se[own])) for own in rows]
+    found, sound = (
+        [heterogeneity(diff[own], errors[own]) for own in rows]
+        for errors in (se, np.where(doubted, np.nan, se))
+    )
     p_adj, p_sound = (
         adjust(np.array([one.p_value for one in some]), correction) for some in (found, sound)
     )

@@ -4,6 +4,7 @@ biased judge."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -227,27 +228,26 @@ def prediction_powered(
         pairs = model_pairs(runs.models, baseline)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     declared = declared_bounds(bounds, names)
-    table_of = {name: runs.table(name) for name in (JUDGED, *tested, *chance)}
     rows = []
     for base, model in pairs:
-        of_pair = table_of[JUDGED][[base, model]]
-        if not np.array_equal(of_pair[0], of_pair[1], equal_nan=True):
+        own, others = (runs.table(JUDGED)[i] for i in (model, base))
+        if not np.array_equal(own, others, equal_nan=True):
             raise DataError(
                 f"{baseline} and {runs.models[model]} have other lists, or people judged other "
                 "lists of them"
             )
-        judged = of_pair[1] > 0
+        judged = own > 0
         for name in names:
-            both = runs.table(name), runs.table(cheap_column(name))
-            y, f = (one[model] for one in both)
-            beside = [table_of[one][model] for one in tested]
-            of_base = [] if baseline is None else [one[base] for one in both]
-            ends = bounds_of(name, declared, y, f, *of_base) or seen_bounds(y, f, *of_base)
-            if of_base:
+            beside = [runs.table(one)[model] for one in tested]
+            compared = [model] if baseline is None else [model, base]
+            # Labels of people and cheap ones, by model.
+            values = np.array([runs.table(one)[compared] for one in (name, cheap_column(name))])
+            ends = bounds_of(name, declared, values) or seen_bounds(values)
+            y, f = values[:, 0]
+            if baseline is not None:
+                y, f = values[:, 0] - values[:, 1]
                 ends = of_difference(ends)
-                y = y - of_base[0]
-                f = f - of_base[1]
-                beside = [of_base[1], *beside]
+                beside = [values[1, 1], *beside]
             there = ~np.isnan(y) & ~np.isnan(f)
             if there.sum() < 3:
                 raise DataError(
@@ -256,15 +256,15 @@ def prediction_powered(
                 )
             if not (~judged & ~np.isnan(f)).any():
                 raise DataError(NO_MORE)
-            given: dict[str, Any] = {"tuning": tuning, "unit": runs.unit_of_list}
+            given: dict[str, Any] = {"unit": runs.unit_of_list}
             lists = judged
             if chance:  # of the lists that have both values
-                unlike = ((np.isnan(y) != np.isnan(f)) & judged).any()
-                given |= {"unlike": unlike, "chance": table_of[chance[0]][model][there]}
-                given["unit"], lists = None, there
+                unlike = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
+                given = {"unlike": unlike, "chance": runs.table(chance[0])[model][there]}
+                lists = there
                 y = np.where(there, y, np.nan)
                 f = np.where(judged & ~there, np.nan, f)
-            row = labelled_row(y, f, lists, ends, confidence, beside=beside, **given)
+            row = labelled_row(y, f, lists, ends, confidence, beside=beside, tuning=tuning, **given)
             rows.append({"model": runs.models[model], "metric": name, **row})
     table = DataFrame(rows).assign(baseline=baseline, confidence=confidence)
     share_samples(table, np.zeros(len(table)))
@@ -334,14 +334,12 @@ def join_labels(
         )
     if len(human) == len(cheap):
         raise DataError(NO_MORE)
-    of_people = {
-        name: np.where(row >= 0, metric_values(human, role, name, squared=True)[row], np.nan)
-        for name in names
-    }
-    beside = {
-        cheap_column(name): metric_values(cheap, "cheap", name, squared=True) for name in names
-    }
-    return beside_columns(cheap.assign(**of_people), beside | {JUDGED: 1.0 * (row >= 0)})
+    made = {JUDGED: 1.0 * (row >= 0)}
+    for name in names:
+        values = metric_values(human, role, name, squared=True)[row]
+        made[name] = np.where(row >= 0, values, np.nan)
+        made[cheap_column(name)] = metric_values(cheap, "cheap", name, squared=True)
+    return beside_columns(cheap, made)
 
 
 def labels_of_both(
@@ -410,18 +408,19 @@ def labelled_row(
         return nothing | counts | {"remarks": "few_human"}
     y, f, rest = units[:3]
     n = len(y)
+    typical, count = units.typical, units.n
+    random = np.nan
     if chance is None:
-        found = powered_mean(y, f, rest, tuning, units.same)
-        alone, bias = (powered_mean(one, f, rest[:0]) for one in (y, f - y))
-        typical, count = units.typical, units.n
+        mean = partial(powered_mean, rest=rest, same=units.same)
+        found = mean(y, f, tuning=tuning)
         random = _random_p([(f, rest), *units.beside])
     else:
-        everything = np.concatenate([f, rest])
-        found = sampled_mean(y, f, everything, chance)
-        alone, bias = (sampled_mean(one, 0 * f, everything, chance) for one in (y, f - y))
+        mean = partial(sampled_mean, everything=np.concatenate([f, rest]), chance=chance)
+        found = mean(y, f)
         typical = typical_units(1 / chance)
         count = (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few may stand for many
-        random = np.nan
+    # Without the judge, one number less is estimated.
+    alone, bias = (mean(one, 0 * f) for one in (y, f - y))
     alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))
     both, own = (one.ends(typical, bounds) for one in (found, alone))
     human = own.interval(confidence)
@@ -473,21 +472,17 @@ class CheapPair(NamedTuple):
 
 
 def powered_pair(
-    pair: Sequence[Floats],
-    cheap: Sequence[Floats],
-    runs: ModelRows,
-    confidence: float,
-    bounds: MetricBounds,
+    values: Floats, runs: ModelRows, confidence: float, bounds: MetricBounds
 ) -> CheapPair:
-    """Compare two models by values of cells under both labels. Of the estimates with and without
-    the judge, the one with the narrower interval at this confidence counts.
+    """Compare two models by values of cells: (labels of people and cheap ones, models, cells). Of
+    the estimates with and without the judge, the one with the narrower interval at this confidence
+    counts.
 
     The mean of the baseline is that of its own weight λ, and the other one is apart from it by the
     difference.
     """
-    y, f, base_y, base_f = (
-        runs.per_list(one) for one in (pair[1] - pair[0], cheap[1] - cheap[0], pair[0], cheap[0])
-    )
+    of_base = values[:, 0]
+    y, f, base_y, base_f = map(runs.per_list, (*(values[:, 1] - of_base), *of_base))
     table = runs.table(JUDGED)
     judged = runs.per_list(table.max(axis=0, initial=0, where=~np.isnan(table))) > 0
     of_lists = confidence, runs.weights, runs.unit_of_list, [base_f]

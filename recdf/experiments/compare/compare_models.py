@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -27,7 +26,7 @@ from ...judge.choices import (
     check_options_of_tests,
 )
 from ...judge.comparisons import MODEL_RESULT_COLUMNS
-from ...judge.per_user_columns import float_columns, require, warn_of_weights
+from ...judge.per_user_columns import by_columns, float_columns, frame_of, require, warn_of_weights
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of, name_heaviest
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
@@ -40,7 +39,7 @@ from .paired import (
     frames_of_results,
     judge_both,
 )
-from .pairs_of_models import ModelLists, PairsInBuckets, PairsInMemory
+from .pairs_of_models import ModelLists, tables_in_buckets, tables_in_memory
 
 
 @takes_options("user_col", "weight_col")
@@ -273,10 +272,6 @@ def compare_models(
     lists = lists or [name for name in key if name not in folds]
     model_col = model_col or own
     per_user = frames_of_results(per_user, in_buckets=TESTS[test].of_sums and cheap is None)
-    given = alternative, confidence, correction, family
-    settings = Settings(
-        {}, *given, n_resamples=n_resamples, seed=seed, missing=missing, details=details
-    )
     check_options_of_tests([test], weight_col=weight_col, cheap=cheap)
     if cheap is not None and missing == "zero":
         raise OptionError('⟦cheap=⟧ and ⟦missing="zero"⟧ exclude each other: a label is no 0')
@@ -285,36 +280,56 @@ def compare_models(
         others = [*units, *as_columns(weight_col), *(by_cols if segments is None else [])]
         per_user, metrics = labels_of_both(per_user, cheap, metrics, keys, model_col, others)
     within = Segments.of(by_cols, segments, lists)
-    source = PairsInBuckets if hasattr(per_user, "each_bucket") else PairsInMemory
-    taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
     columns = ModelLists(lists, folds, model_col, units, weight_col)
-    runs = source(per_user, columns, within, baseline, taken)
+    in_buckets = hasattr(per_user, "each_bucket")
+    given = {"per_user": per_user.empty_rows if in_buckets else per_user}
+    if isinstance(per_user, Mapping):
+        given = {f"per_user[{name!r}]": one for name, one in per_user.items()}
+    if not given:
+        columns.read(per_user)  # which says so
+    frames = [frame_of(role, one) for role, one in given.items()]
+    taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
+    for frame in frames if within.known is None else [within.known]:
+        by_columns(frame, "per_user", within.names, taken)
     by_cols = within.names
     keys += [*units, *by_cols]
-    frames = [frame for _, frame in runs.parts]
     names = float_columns(frames, [*keys, model_col]) if metrics is None else as_columns(metrics)
     if not names:
         raise OptionError(
             f"metrics is empty, or per_user has no float column besides {[*keys, model_col]}; name "
             "the metrics to compare in ⟦+metrics=⟧"
         )
-    for role, frame in runs.parts:
+    for role, frame in given.items():
         require(frame, role, names)
     names = [name for name in dict.fromkeys(names) if name != weight_col]
-    margins = {
-        name: float(one)
-        for name, one in per_metric("margin", margin, names, a_number(above=0)).items()
-    }
-    settings = replace(settings, tests=dict.fromkeys(names, test), margins=margins)
-    declared = declared_bounds(bounds, names)
+    settings = Settings(
+        dict.fromkeys(names, test),
+        alternative,
+        confidence,
+        correction,
+        family,
+        n_resamples=n_resamples,
+        seed=seed,
+        missing=missing,
+        margins=per_metric("margin", margin, names, a_number(above=0)),
+        details=details,
+        bounds=declared_bounds(bounds, names),
+    )
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
-        warn_of_weights(frames[0], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
-    parts, rows = zip(*runs.tables(names, settings, declared, progress), strict=True)
+        warn_of_weights(frames[0], next(iter(given)), [*keys, model_col, *as_columns(metrics)])
+    tables = (tables_in_buckets if in_buckets else tables_in_memory)(
+        per_user, columns, within, baseline, names, settings, progress
+    )
+    if not tables:
+        of = "two models" if baseline is None else f"the baseline {baseline!r} and another model"
+        raise OptionError(
+            f"no segment of {by_cols} has lists of {of}; nothing can be compared within segments"
+        )
+    parts, rows = zip(*tables, strict=True)
     used = seed if TESTS[test].resampled else None
     result = DataFrame(chain.from_iterable(rows)).assign(test=test, seed=used)
-    for name in ("n_resamples", "seed"):
-        result[name] = result[name].astype("Int64")
+    result = result.astype({"n_resamples": "Int64", "seed": "Int64"})
     of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])
     result[by_cols] = pd.concat(parts).take(of_row).reset_index(drop=True)
     only = result["n_only_baseline"] + result["n_only_model"]

@@ -14,7 +14,7 @@ from pandas import DataFrame
 from ...errors import ColumnError, DataError, NoOverlapWarning, RecdfWarning, examples, warn_user
 from ...inputs.door import takes_options
 from ...inputs.frames import as_frame
-from ...inputs.ids import take_rows, with_alike_ids
+from ...inputs.ids import with_alike_ids
 from ...inputs.sorting import place_in_run
 from ...inputs.true_and_pred import order_source, read_pred
 from ...judge.cautions import HEALTH_ALPHA, TINY
@@ -144,10 +144,12 @@ def interleave(
     _refuse_same(keys, item_col)
     given = ("a", a), ("b", b)
     tables = [(role, as_frame(one, role, user_col, item_col)) for role, one in given]
-    users, n_users = key_codes(tables, keys)
-    items, n_items = key_codes(tables, [item_col])
     pairs, n_pairs = key_codes(tables, [*keys, item_col])
-    k = min(k, n_items)  # no list is longer
+    frames = with_alike_ids([frame for _, frame in tables], [*keys, item_col], "a and b")
+    # One row for each user and item, in the order of the ids.
+    listed = pd.concat([frame[[*keys, item_col]] for frame in frames], ignore_index=True)
+    listed = listed.iloc[first_rows(np.concatenate(pairs), n_pairs)].reset_index(drop=True)
+    (user,), n_users = key_codes([("a and b", listed)], keys)
     ranks = np.full((2, n_pairs), -1)
     lengths = np.zeros((2, n_users), np.int64)
     for own, (role, frame) in enumerate(tables):
@@ -159,29 +161,26 @@ def interleave(
             # Ranks of the distinct numbers can be negated, which unsigned integers cannot.
             number = -np.unique(number, return_inverse=True)[1]
         only_rows(role, frame, pairs[own], n_pairs, [*keys, item_col], "; drop them")
-        order = np.lexsort((-items[own], number, users[own]))
-        lengths[own] = np.bincount(users[own], minlength=n_users)
+        of_row = user[pairs[own]]
+        order = np.lexsort((-pairs[own], number, of_row))
+        lengths[own] = np.bincount(of_row, minlength=n_users)
         ranks[own, pairs[own][order]] = place_in_run(lengths[own])
     # The first k items of each recommender by user (−1: none), and the ranks that they have in the
     # whole list of the other; the rank in a list that lacks the item is the length of that list.
-    first_k = np.full((2, n_users, k), -1)
+    k = min(k, lengths.sum(axis=0).max(initial=0))  # no list is longer
+    items = np.full((2, n_users, k), -1)
     elsewhere = np.full((2, n_users, k), k)
-    for own, other in ((0, 1), (1, 0)):
-        rank, there = ranks[:, pairs[own]][[own, other]]
-        there = np.where(there < 0, lengths[other, users[own]], there)
-        top = rank < k
-        own_place = own, users[own][top], rank[top]
-        first_k[own_place], elsewhere[own_place] = items[own][top], there[top]
-    frames = with_alike_ids([frame for _, frame in tables], [*keys, item_col], "a and b")
-    labels = pd.concat([frame[keys] for frame in frames], ignore_index=True)
-    labels = labels.iloc[first_rows(np.concatenate(users), n_users)]
-    hashed = hash_users(labels, keys, "a and b")
+    there = np.where(ranks < 0, lengths[:, user], ranks)
+    side, item = np.nonzero((ranks >= 0) & (ranks < k))
+    place = side, user[item], ranks[side, item]
+    items[place], elsewhere[place] = item, there[1 - side, item]
+    hashed = hash_users(listed.iloc[first_rows(user, n_users)], keys, "a and b")
     parts = []
     for start in range(0, max(n_users, 1), USERS_AT_ONCE):
         some = slice(start, start + USERS_AT_ONCE)
         coin = partial(user_coin, hashed[some], seed)
-        parts.append(_draft(first_k[:, some], elsewhere[:, some], method, coin))
-    item, team, credit = np.concatenate(parts, axis=1)
+        parts.append(_draft(items[:, some], elsewhere[:, some], method, coin))
+    found, team, credit = np.concatenate(parts, axis=1)
     if method == "balanced":
         warn_user(
             "Balanced interleaving is biased where one list is a shifted copy of the other: a user "
@@ -190,11 +189,8 @@ def interleave(
             argument="method",
             value=method,
         )
-    at = np.nonzero(item >= 0)
-    every_item = pd.concat([frame[item_col] for frame in frames], ignore_index=True)
-    result = labels.iloc[at[0]].reset_index(drop=True)
-    first_of_item = first_rows(np.concatenate(items), n_items)
-    result[item_col] = take_rows(every_item, first_of_item[item[at]])
+    at = np.nonzero(found >= 0)
+    result = listed.iloc[found[at]].reset_index(drop=True)
     result["rank"] = at[1] + 1
     result["team"] = pd.Series(np.array(["", "a", "b"], object)[team[at]], dtype=str)
     return result.assign(credit=credit[at]) if method == "optimized" else result
@@ -213,41 +209,35 @@ def _draft(
     """Fill the lists of some users, rank by rank: items by user and rank (−1: none), their team (0:
     none, 1: a, 2: b) and credit."""
     _, n, k = items.shape
-    user = np.arange(n)
-    # One more column, which is never taken: where it is the first that is free, the list has ended.
-    taken = np.pad(items < 0, ((0, 0), (0, 0), (0, 1)))
+    # Two more columns: the first is never taken, so that the list has ended where it is the first
+    # that is free, and the second stands for all ranks that are not filled.
+    taken = np.pad(items < 0, ((0, 0), (0, 0), (0, 2)))
     whole = found, team, credit = np.full((3, n, k), [[[-1]], [[0]], [[0]]])
     ahead = np.zeros(n, np.int64)
-    shared = np.ones(n, bool)
-    first = coin(0) < 0.5
-    chance = np.zeros((n, k))
+    shared = np.logical_and.accumulate(items[0] == items[1], axis=1)
+    chance = np.full((n, k), 0.5)
     settled = np.ones((n, k), bool)
     if method == "optimized":
         chance, settled = _chances(items, elsewhere)
     for t in range(k):
         next_a, next_b = free = taken.argmin(axis=2)
         has_a, has_b = free < k
-        item_a, item_b = (items[i, user, np.minimum(free[i], k - 1)] for i in (0, 1))
-        shared &= (item_a == item_b) & (next_a == t) & (next_b == t)
-        if method == "team_draft":
-            picks_a = (ahead < 0) | ((ahead == 0) & (coin(t) < 0.5))
-        elif method == "optimized":
-            picks_a = coin(t) < chance[:, t]
-        else:
-            picks_a = (next_a < next_b) | ((next_a == next_b) & first)
-        earns = has_a & has_b & ~shared & settled[:, t]
+        # Who is behind picks next, and a coin decides where nobody is.
+        lead = {"team_draft": ahead, "balanced": next_a - next_b}.get(method, 0 * ahead)
+        heads = coin(0 if method == "balanced" else t) < chance[:, t]
+        picks_a = has_a & ((lead < 0) | ((lead == 0) & heads))
         rows = np.flatnonzero(has_a | has_b)
-        side = (has_b & ~(picks_a & has_a)).astype(np.int64)[rows]  # who picks: 0 is a
+        side = (has_b & ~picks_a).astype(np.int64)[rows]  # who picks: 0 is a
         place = free[side, rows]
         rank = elsewhere[side, rows, place]
         found[rows, t] = items[side, rows, place]
         taken[side, rows, place] = True
-        there = rank < k
-        taken[1 - side[there], rows[there], rank[there]] = True
-        sign = earns[rows] * (1 - 2 * side)
+        taken[1 - side, rows, np.where(rank < k, rank, k + 1)] = True
+        earns = (has_a & has_b & ~shared[:, t] & settled[:, t])[rows]
+        sign = earns * (1 - 2 * side)
         ahead[rows] += sign
         credit[rows, t] = sign * (place - rank)
-        team[rows, t] = earns[rows] * (side + 1)
+        team[rows, t] = earns * (side + 1)
     if method != "team_draft":
         team[:] = np.array([0, 2, 1])[np.sign(credit)]
     return whole
@@ -265,41 +255,34 @@ def _chances(items: Codes, elsewhere: Codes) -> tuple[Floats, Mask]:
     n, k = a.shape
     user = np.arange(n)
     place = np.arange(k)
-    mass = np.zeros((k + 1, n))
+    # What an item earns, and 0 behind the last place.
+    of_a, of_b = (np.pad(one, ((0, 0), (0, 1))) for one in (place - a_in_b, b_in_a - place))
     chance = np.full((n, k), 0.5)
     settled = np.ones((n, k), bool)
+    mass = np.zeros((k + 1, n))
     mass[0] = 1.0
-    # By i: the places in b of the items that are not among the first i of a, in order; k where
-    # there are no more.
-    left = [np.sort(np.where((b >= 0) & (b_in_a >= i), place, k), axis=1) for i in range(k)]
+    # By i: −1 and the places in b of the items that are not among the first i of a, in order; k
+    # where there are no more.
+    left = np.where((b >= 0) & (b_in_a >= place[:, None, None]), place, k)
+    left = np.pad(np.sort(left), ((0, 0), (0, 0), (1, 0)), constant_values=-1)
     for t in range(k):
-        credit_a = np.zeros(n)
-        credit_b = np.zeros(n)
-        steps = []
-        for i in range(t + 1):
-            next_b = left[i][:, t - i]
-            behind = left[i][:, t - i - 1] + 1 if t > i else np.zeros(n, np.int64)
-            free = (a >= 0) & (place >= i) & (a_in_b >= behind[:, None])
-            next_a = np.where(free, place, k).min(axis=1)
-            has_a = next_a < k
-            has_both = (next_a < k) & (next_b < k)
-            at_a = np.minimum(next_a, k - 1)
-            at_b = np.minimum(next_b, k - 1)
-            credit_a += mass[i] * has_both * (at_a - a_in_b[user, at_a])
-            credit_b += mass[i] * has_both * (b_in_a[user, at_b] - at_b)
-            steps.append((next_a, has_a, has_both))
+        i = np.arange(t + 1)
+        own = mass[: t + 1]
+        next_b = left[i, :, t - i + 1]
+        unseen = (a >= 0) & (a_in_b > left[i, :, t - i, None]) & (place >= i[:, None, None])
+        next_a = np.where(unseen.any(axis=2), unseen.argmax(axis=2), k)
+        has_both = np.maximum(next_a, next_b) < k
+        credit_a = (own * has_both * of_a[user, next_a]).sum(axis=0)
+        credit_b = (own * has_both * of_b[user, next_b]).sum(axis=0)
         width = credit_b - credit_a
         rounding = 1e-9 * k
         some = width > rounding
         chance[some, t] = np.clip(credit_b[some] / width[some], 0, 1)
         # No chance makes up for a credit of the same sign, whoever picks.
         settled[:, t] = (credit_a <= rounding) & (credit_b >= -rounding)
-        after = np.zeros((k + 1, n))
-        for i, (next_a, has_a, has_both) in enumerate(steps):
-            by_a = mass[i] * np.where(has_both, chance[:, t], has_a)
-            after[np.minimum(next_a + 1, k), user] += by_a
-            after[i] += mass[i] - by_a
-        mass = after
+        by_a = own * np.where(has_both, chance[:, t], next_a < k)
+        own -= by_a
+        np.add.at(mass, (np.minimum(next_a + 1, k), user), by_a)
     return chance, settled
 
 
@@ -412,15 +395,12 @@ def compare_interleaved(
     """
     units = as_columns(unit_col)
     keys = as_columns(user_col) or units
-    _refuse_same(units, item_col)
-    _refuse_same(keys, item_col)
+    _refuse_same(list(dict.fromkeys([*units, *keys])), item_col)
     require(log, "log", [*units, *keys, item_col, "team"])
     require(clicks, "clicks", [*keys, item_col])
-    weight = np.ones(len(clicks))
-    metric = "credit"
-    if credit not in ("clicks", "binary"):
-        weight = metric_values(clicks, "clicks", credit)
-        metric = credit
+    by_column = credit not in ("clicks", "binary")
+    metric = credit if by_column else "credit"
+    weight = metric_values(clicks, "clicks", credit) if by_column else np.ones(len(clicks))
     if wrong := np.count_nonzero(~(weight >= 0)):
         raise DataError(
             f"clicks[{credit!r}] is null or negative in {wrong:,} of {len(clicks):,} rows"
@@ -446,19 +426,20 @@ def compare_interleaved(
         return np.bincount(unit[rows], values[rows], n_units).astype(np.float64)
 
     a, b = (of_units(np.maximum(sign * earned, 0)) for sign in (-1, 1))
+    bounds = None
     if credit == "binary":
         a, b = (a > b).astype(np.float64), (b > a).astype(np.float64)
+        bounds = {metric: (0, 1)}
     key = f"unit of {metric}"
-    rows = np.arange(n_units)
     table = compare_models(
-        {name: DataFrame({key: rows, metric: of}) for name, of in (("a", a), ("b", b))},
+        {name: DataFrame({key: range(n_units), metric: of}) for name, of in (("a", a), ("b", b))},
         metric,
         baseline="a",
         user_col=key,
         alternative=alternative,
         confidence=confidence,
         larger_is_better=metric,
-        bounds={metric: (0, 1)} if credit == "binary" else None,
+        bounds=bounds,
         details=True,
     )
     p_balance = np.nan
@@ -468,14 +449,12 @@ def compare_interleaved(
         (lists,), _ = key_codes(tables[:1], keys)
         teamed = np.flatnonzero(own != 0)
         order = teamed[np.lexsort((rank[teamed], lists[teamed]))]
-        p = []
-        for some in (teamed, order[np.diff(lists[order], prepend=-1) > 0]):
-            found = one_sample(arm(of_units(own, some)))
-            constant = float(found.diff == 0)
-            p.append(constant if np.isnan(found.p_value) else float(found.p_value))
-        p_balance = min(1.0, 2 * min(p))
-    reach = 1.0 if credit == "binary" else 0.0
-    more = _preference(table.to_dict("records")[0], reach, confidence, alternative) | {
+        first = order[np.diff(lists[order], prepend=-1) > 0]
+        tested = [one_sample(arm(of_units(own, some))) for some in (teamed, first)]
+        # Without a spread, teams are in balance if the mean is 0.
+        p = [np.nan_to_num(one.p_value, nan=float(one.diff == 0)) for one in tested]
+        p_balance = min(1.0, 2 * float(min(p)))
+    found = _preference(table.iloc[0].to_dict(), bounds is not None, confidence, alternative) | {
         "n_shown_a": (own < 0).sum(),
         "n_shown_b": (own > 0).sum(),
         "p_balance": p_balance,
@@ -484,10 +463,10 @@ def compare_interleaved(
         "n_clicks_elsewhere": (~known).sum(),
     }
     if p_balance < HEALTH_ALPHA:
-        remark(table, [True] * len(table), "unbalanced_teams")
+        remark(table, [True], "unbalanced_teams")
         add_verdicts(table, "models", table["effect"])
     verdicts = {name: table.pop(name) for name in VERDICT_COLUMNS}  # they stand last
-    return default_columns(Comparison.of(table.assign(**more, **verdicts)), details)
+    return default_columns(Comparison.of(table.assign(**found, **verdicts)), details)
 
 
 def _credit_of_items(log: DataFrame) -> Floats:
@@ -515,9 +494,6 @@ def _credit_of_items(log: DataFrame) -> Floats:
     return np.nan_to_num(credit)
 
 
-_PREFERENCE = ["preference", "preference_low", "preference_high", "p_sign", "mde", "n_needed"]
-
-
 def _preference(
     row: dict[Any, Any], reach: float, confidence: float, alternative: Alternative
 ) -> Row:
@@ -525,20 +501,25 @@ def _preference(
     difference, from the row of a and b as two models. A unit differs by `reach` at most; by 0
     where nobody knows."""
     wins = row["wins"]
-    n = row["wins"] + row["losses"]
-    n_units = row["n_users"]
-    found = dict.fromkeys(_PREFERENCE, np.nan)
+    n = wins + row["losses"]
+    share = low = high = p_sign = mde = n_needed = np.nan
     if n:
         share = wins / n
-        of_sign = scipy_module("special").bdtr(min(wins, n - wins), n, 0.5)
-        ends = wilson(share, n, normal_quantile((1 + confidence) / 2))
-        found |= zip(_PREFERENCE, (share, *ends, min(1.0, 2 * of_sign)), strict=False)
+        low, high = wilson(share, n, normal_quantile((1 + confidence) / 2))
+        p_sign = min(1.0, 2 * scipy_module("special").bdtr(min(wins, n - wins), n, 0.5))
     if row["se"] > 0:
-        diff = abs(row["diff"])
+        n_units = row["n_users"]
         sd = row["se"] * np.sqrt(n_units)
         unseen = missing_by_chance(1 - confidence) * reach / sd
         test = PairedTest(1 - confidence, POWER, alternative, unseen=unseen)
-        found["mde"] = test.least_effect(n_units) * sd
-        if diff > 0:
-            found["n_needed"] = test.rows_needed(diff / sd)
-    return found
+        mde = test.least_effect(n_units) * sd
+        if row["diff"]:
+            n_needed = test.rows_needed(abs(row["diff"]) / sd)
+    return {
+        "preference": share,
+        "preference_low": low,
+        "preference_high": high,
+        "p_sign": p_sign,
+        "mde": mde,
+        "n_needed": n_needed,
+    }

@@ -1,13 +1,12 @@
 """One pair of models on the same users: differences in, numbers out. Also what is read of results
-before they are compared, and how the evaluations of two results differ (`comparing`, and
+before they are compared, and how the evaluations of two results differ (`unlikeness`, and
 `unlike_nights` of the nights of a job)."""
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from pandas import DataFrame
 
 from ...judge.cautions import FEW_LISTS, MANY_SHORT
 from ...judge.cautions.table import NOT_MEASURED_ALIKE, skewness_makes
-from ...judge.choices import TESTS, AnyRow, AnySpec, Directions, Row
+from ...judge.choices import TESTS, AnyRow, AnySpec, Directions, Row, TwoPlaces
 from ...judge.comparability import Fact, facts_of, spec_of_each
 from ...judge.comparisons import MODEL_RESULT_COLUMNS
 from ...judge.per_user_columns import Floats, Mask
@@ -71,58 +70,46 @@ def columns_of_results(per_user: Any) -> tuple[list[str], str]:
     return key, by[0] if len(by) == 1 else "model"
 
 
-def comparing(
+# Of a pair of models: the lists of another truth, and of how many; and of a pair and a cut-off, how
+# many lists of each are shorter, and of how many.
+CountsOfLists = dict[tuple[int, ...], Any]
+
+
+def unlikeness(
+    metric: str,
+    pair: TwoPlaces,
     models: Sequence[Any],
     specs: Sequence[AnySpec],
-    truth: Callable[[list[int], bool], Any],
-    short: Callable[[list[int], int], Any],
-) -> Callable[[str, int, int], Row]:
-    """Return a function of a metric and two models that says what they do not share."""
-
-    @functools.cache
-    def of_truth(base: int, model: int) -> str:
-        """How the truths differ, or nothing."""
-        own = [specs[base], specs[model]]
-        users = {one.get("options", {}).get("users") for one in own}
-        alike = own[0].get("by", 0) == own[1].get("by", 1)
-        unlike, of = truth([base, model], alike and users <= {"true", "all"})
-        if unlike:
-            return f"{unlike:,} of {amount(of, 'list')}"
-        digests = {one.get("truth") for one in own}
-        return "other items" if len(digests) == 2 and None not in digests else ""
-
-    @functools.cache  # for all metrics of a cut-off
-    def of_short(base: int, model: int, k: int) -> Any:
-        *found, n = short([base, model], k)
-        return np.array(found) / max(n, 1)
-
-    def compared(metric: str, base: int, model: int) -> Row:
-        codes = []
-        unlike = []
-        if others := of_truth(base, model):
-            codes = ["other_truth"]
-            unlike = [f"other truth ({others})"]
-        own = specs[model]
-        other = specs[base]
-        if own is not other and own and other:
-            facts = differing_facts(own, other, metric)
-            codes += [one.code for one in facts.values()]
-            pair = models[model], models[base]
-            unlike += [_said(name, one, *pair) for name, one in facts.items()]
-        shares = np.zeros(2)
-        k = cut_off(own, metric)
-        if k is not None:
-            shares = of_short(base, model, k)
-            shorter = models[(base, model)[np.argmax(shares)]]
-            unlike.append(f"{shares.max():.0%} of the lists of {shorter} are shorter than {k}")
-        return {
-            "short_baseline": shares[0],
-            "short_model": shares[1],
-            "unlike": unlike[0] if codes or shares.max() >= MANY_SHORT else "",
-            "remarks": "; ".join(dict.fromkeys(codes)),
-        }
-
-    return compared
+    counts: CountsOfLists,
+) -> Row:
+    """Say what two models do not share."""
+    base, own = (specs[i] for i in pair)
+    codes = []
+    unlike = []
+    n, of = counts[pair]
+    digests = {one.get("truth") for one in (base, own)}
+    if n or (len(digests) == 2 and None not in digests):
+        codes = ["other_truth"]
+        others = f"{n:,} of {amount(of, 'list')}" if n else "other items"
+        unlike = [f"other truth ({others})"]
+    if own is not base and own and base:
+        facts = differing_facts(own, base, metric)
+        codes += [one.code for one in facts.values()]
+        names = [models[i] for i in pair[::-1]]
+        unlike += [_said(name, one, *names) for name, one in facts.items()]
+    shares = np.zeros(2)
+    k = cut_off(own, metric)
+    if k is not None:
+        *short, n_lists = counts[*pair, k]
+        shares = np.array(short) / max(n_lists, 1)
+        shorter = models[pair[np.argmax(shares)]]
+        unlike.append(f"{shares.max():.0%} of the lists of {shorter} are shorter than {k}")
+    return {
+        "short_baseline": shares[0],
+        "short_model": shares[1],
+        "unlike": unlike[0] if codes or shares.max() >= MANY_SHORT else "",
+        "remarks": "; ".join(dict.fromkeys(codes)),
+    }
 
 
 def facts_of_metrics(own: AnySpec, base: AnySpec, metrics: Iterable[str]) -> dict[str, Fact]:
@@ -328,6 +315,8 @@ class UnitSums(NamedTuple):
     @classmethod
     def added(cls, parts: Sequence[UnitSums]) -> UnitSums:
         """Those of all parts, counted from the mean of all, h from that of each part."""
+        if len(parts) == 1:
+            return parts[0]
         ns, means_of, two_of, three_of, *counts, largest, far, _ = zip(*parts, strict=True)
         wins, losses, by_weight = map(sum, counts)
         n = np.array(ns)
@@ -408,14 +397,12 @@ def _farthest(d: Floats) -> Floats:
     return np.sort(d)
 
 
-def paired_test(
-    units: UnitSums, metric: str, settings: Settings, repeated: bool, powered: Ends | None
-) -> Row:
+def paired_test(units: UnitSums, metric: str, settings: Settings, powered: Ends | None) -> Row:
     """Statistics of a pair but those of ranks and of resampling. `powered` is an estimate from more
     than these units, whose interval and p-values count."""
     numbers, estimate = units.tested()
-    row: Row = dict.fromkeys(MODEL_RESULT_COLUMNS, np.nan) | {"ranks_higher": False} | numbers
-    row["remarks"] = "repeated_units" * repeated
+    row: Row = dict.fromkeys(MODEL_RESULT_COLUMNS, np.nan) | numbers
+    row |= {"ranks_higher": False, "remarks": ""}
     test = settings.tests[metric]
     margin = settings.margins.get(metric)
     if units.n < 2:
@@ -461,13 +448,12 @@ def add_resamples(
     masks, mask_of = distinct_columns(
         [np.ones(len(d)) if weight is None else weight for _, (d, weight) in waiting]
     )
-    n = np.array([masks[j].sum() for j in mask_of])
-    n_units = np.array([np.count_nonzero(masks[j]) for j in mask_of])
+    n, n_units = np.array([(one.sum(), np.count_nonzero(one)) for one in masks])[mask_of].T
     total = np.array([d.sum() for d in filled])
     b = settings.n_resamples
     bootstrap = test == "bootstrap"
     sums = (poisson_sums if bootstrap else sign_sums)([*filled, *masks], b, settings.seed)
-    sums, weights = sums[:, : len(filled)], sums[:, [len(filled) + j for j in mask_of]]
+    sums, weights = sums[:, : len(filled)], sums[:, len(filled) :][:, mask_of]
     given = (settings.alternative, settings.confidence)
     mean = total / n
     if bootstrap:

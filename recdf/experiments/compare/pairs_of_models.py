@@ -8,30 +8,29 @@ the width of rounding, and what a user's column looks like, are those of a bucke
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from ...judge.choices import TESTS, PairMissing, Row, TwoPlaces, as_columns
+from ...judge.choices import TESTS, AnySpec, Row, TwoPlaces, as_columns
 from ...judge.comparability import lists_shorter_than, names_of, other_truth, spec_of_each
 from ...judge.comparisons import NUMBERS_OF_BOTH
 from ...judge.per_user_columns import (
     Floats,
     Mask,
-    by_columns,
     evaluated,
-    frame_of,
     group_codes,
+    split,
     unit_of,
 )
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
 from ...progress import Progress
 from ...stats.resampling import wilcoxon
 from ..metric_bounds import (
-    DeclaredBounds,
     MetricBounds,
     bounds_of,
     rounding_of,
@@ -40,7 +39,14 @@ from ..metric_bounds import (
 from ..samples import Settings
 from .by_segment import Segments
 from .cheap_labels import CheapPair, cheap_column, powered_pair
-from .paired import UnitSums, add_resamples, comparing, cut_off, paired_test
+from .paired import (
+    CountsOfLists,
+    UnitSums,
+    add_resamples,
+    cut_off,
+    paired_test,
+    unlikeness,
+)
 
 # Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
 PAIRS_AT_ONCE = 32
@@ -49,116 +55,236 @@ PAIRS_AT_ONCE = 32
 class PairSums(NamedTuple):
     """What lists say of a metric and a pair.
 
-    only : lists of one model alone (2) · lacking : lists that each model lacks (2) · totals : Σ w,
-    Σ w b and Σ w m, over all lists and over those that both have · units, both : units of the two.
+    numbers : counts of lists (`_COUNTS`); Σ w, Σ w b and Σ w m, and these three over the lists that
+    both models have · units, both : units of all lists, and of those that both have · cheap : what
+    cheap labels make of all lists, and perhaps of those that both have.
     """
 
-    n_lists: Any
-    only: Any
-    lacking: Any
-    totals: Any
+    numbers: Floats
     units: UnitSums
     both: UnitSums
+    cheap: Sequence[CheapPair] = ()
 
     @classmethod
     def added(cls, parts: Sequence[PairSums]) -> PairSums:
-        """Those of all parts."""
-        *numbers, units, both = zip(*parts, strict=True)
-        n_lists, only, lacking, totals = (np.sum(one, axis=0) for one in numbers)
-        added = map(UnitSums.added, (units, both))
-        return cls(n_lists, only, lacking, totals, *added)
+        """Those of all parts, of which only one has cheap labels."""
+        numbers, units, both, cheap = zip(*parts, strict=True)
+        return cls(np.sum(numbers, axis=0), UnitSums.added(units), UnitSums.added(both), cheap[0])
 
 
-def read_pair(
-    metric: str,
-    table: Floats,
-    pair: TwoPlaces,
-    runs: ModelRows,
-    missing: PairMissing,
-    has: Mask | None,
-    takes_zero: bool = True,
-) -> tuple[PairSums, tuple[Any, ...]]:
-    """The record of a metric and a pair, which adds up over parts; and what its lists say: the
-    values of two models by cell, NaN in both or in none, those where both have lists, units' sums
-    of differences with what each is divided by, and how large rounding can be for a unit."""
-    base, model, only = paired_values(metric, table, pair, runs, missing, takes_zero)
+_COUNTS = "n_lists", "n_only_baseline", "n_only_model", "n_lacking_baseline", "n_lacking_model"
+
+
+class ListPairs(NamedTuple):
+    """What some lists say.
+
+    sums : of each metric and pair · seen : the smallest and the largest value of each metric
+    · counts : what lists do not share · repeated : whether a unit repeats · there : which models
+    have lists.
+    """
+
+    sums: dict[tuple[str, int, int], PairSums]
+    seen: dict[str, MetricBounds]
+    counts: CountsOfLists
+    repeated: bool
+    there: Mask
+
+
+class ComparedModels(NamedTuple):
+    """The pairs of models that are compared by some metrics, and what each was evaluated with."""
+
+    models: list[Any]
+    baseline: Any
+    specs: Sequence[AnySpec]
+    metrics: Sequence[str]
+    settings: Settings
+
+    @property
+    def pairs(self) -> list[TwoPlaces]:
+        return model_pairs(self.models, self.baseline)
+
+    @property
+    def spec_of(self) -> Sequence[AnySpec]:
+        """The record of every model."""
+        each = len(self.specs) == len(self.models)
+        return self.specs if each else spec_of_each(self.specs[0], self.models)
+
+    def of_lists(self, runs: ModelRows, there: Mask) -> ListPairs:
+        """What the lists say; without cheap labels it adds up over buckets."""
+        frames = [frame for _, frame in runs.parts]
+        n_true, n_pred = (
+            runs.table(name)
+            if all(name in frame for frame in frames)
+            else np.full((len(runs.models), runs.n_cells), np.nan)
+            for name in ("n_true", "n_pred")
+        )
+        cuts = {cut_off(*one) for one in product(self.spec_of, self.metrics)}
+        found = ListPairs({}, {}, {}, runs.repeated, there)
+        for pair in self.pairs:
+            base, own = (self.spec_of[i] for i in pair)
+            users = {one.get("options", {}).get("users") for one in (base, own)}
+            # Whether the population of both is that of the truth.
+            whole = base.get("by", 0) == own.get("by", 1) and users <= {"true", "all"}
+            found.counts[pair] = np.array(other_truth(n_true[[*pair]], whole))
+            for k in filter(None, cuts):
+                found.counts[*pair, k] = lists_shorter_than(n_pred[[*pair]], k)
+        some_lack = (n_pred == 0).any()
+        with Progress(len(self.metrics), "compare_models", False) as shown:
+            for name in self.metrics:
+                labels = [one for one in (name, cheap_column(name)) if one in frames[0]]
+                tables = [*map(runs.table, labels)]
+                found.seen[name] = seen_bounds(*tables)
+                for pair in self.pairs:
+                    has = n_pred[[*pair]] > 0 if some_lack else None
+                    values = [
+                        paired_values(*one, pair, runs, self.settings.missing, len(labels) == 1)
+                        for one in zip(labels, tables, strict=True)
+                    ]
+                    sums = found.sums[name, *pair] = read_pair(values[0], runs, has)
+                    if len(labels) == 1:
+                        continue
+                    known = ~np.isnan([table[[*pair]] for table in tables])
+                    # Lists of one model alone are those without a value of one kind.
+                    sums.numbers[1:3] = (known & ~known[:, ::-1]).any(axis=0).sum(axis=1)
+                    masks: list[Any] = [True]  # all lists, and those that both have
+                    if has is not None and sums.numbers[3:5].any() and sums.both.n > 2:
+                        masks.append(has.all(axis=0))
+                    both = np.array([one[:2] for one in values])
+                    bounds = bounds_of(name, self.settings.bounds, *tables) or found.seen[name]
+                    more = runs, self.settings.confidence, bounds
+                    cheap = [powered_pair(np.where(mask, both, np.nan), *more) for mask in masks]
+                    found.sums[name, *pair] = sums._replace(cheap=cheap)
+                shown.add()
+        return found
+
+    def rows(self, parts: Sequence[ListPairs]) -> list[Row]:
+        """One row of numbers per metric and pair that all parts together have."""
+        names = names_of(self.specs[0], self.models)
+        there = np.any([one.there for one in parts], axis=0)
+        repeated = any(one.repeated for one in parts)
+        counts = {
+            key: np.sum([one.counts[key] for one in parts], axis=0) for key in parts[0].counts
+        }
+        rows = []
+        for name in self.metrics:
+            seen = np.array([one.seen[name] for one in parts])
+            bounds = bounds_of(name, self.settings.bounds, seen)
+            for pair in [one for one in self.pairs if there[[*one]].all()]:
+                sums = PairSums.added([one.sums[name, *pair] for one in parts])
+                unlike = unlikeness(name, pair, names, self.spec_of, counts)
+                row = row_of_pair(name, sums, bounds, self.settings, repeated, unlike)
+                row["baseline"], row["model"] = (self.models[i] for i in pair)
+                rows.append(row)
+        return rows
+
+    def add_of_units(self, rows: Sequence[Row], runs: ModelRows) -> None:
+        """Add the numbers of ranks or of resamples to the rows whose differences vary."""
+        test = self.settings.tests[self.metrics[0]]
+        varies = [at for at, row in enumerate(rows) if row["se"] > 0]
+        tests = [*product(self.metrics, self.pairs)]
+
+        @lru_cache(maxsize=1)  # the pairs of a metric stand together
+        def table_of(name: str) -> Floats:
+            return runs.table(name)
+
+        # One set of weights serves many pairs; the differences of all would not fit in memory.
+        with Progress(len(varies), "compare_models", False) as shown:
+            for start in range(0, len(varies), PAIRS_AT_ONCE):
+                waiting = []
+                for at in varies[start : start + PAIRS_AT_ONCE]:
+                    name, pair = tests[at]
+                    given = runs, self.settings.missing
+                    values = paired_values(name, table_of(name), pair, *given)
+                    sums, tolerance = differences(values, runs)
+                    waiting.append((rows[at], sums))
+                    if test == "wilcoxon":
+                        d, by = runs.units_there(*sums)
+                        d = d if by is None else d / by
+                        rows[at].update(wilcoxon(d, self.settings.alternative, tolerance))
+                if TESTS[test].resampled:
+                    add_resamples(waiting, test, self.settings)
+                shown.add(len(waiting))
+
+
+def differences(
+    values: Sequence[Any], runs: ModelRows
+) -> tuple[tuple[Floats, Floats | None], float]:
+    """Units' sums of the differences of two models, with what each is divided by; and how large
+    rounding can be for a unit. Smaller sums are 0."""
+    base, model, *_ = values
     sums, divisor = runs.unit_sums(runs.per_list(model - base))
     tolerance = rounding_of(base, model)
     limit = tolerance if divisor is None else tolerance * divisor
-    sums = np.where(np.abs(sums) > limit, sums, 0.0)
-    units = both = UnitSums.of(*runs.units_there(sums, divisor))
+    return (np.where(np.abs(sums) > limit, sums, 0.0), divisor), tolerance
+
+
+def read_pair(
+    values: tuple[Floats, Floats, tuple[int, int]], runs: ModelRows, has: Mask | None
+) -> PairSums:
+    """What the paired values of two models say. `has` tells which lists each model has, if some are
+    known to be lacking."""
+    base, model, only = values
+    units = both = UnitSums.of(*runs.units_there(*differences(values, runs)[0]))
     there = ~np.isnan(base)
-    lacking = np.zeros(2, np.int64)
-    values = [base, model]
+    lacking = [0, 0]
+    shared = [base, model]
     if has is not None:
-        own = has[[*pair]]
-        lacking = (there & ~own & own[::-1]).sum(axis=1)
-        values = [np.where(own.all(axis=0), one, np.nan) for one in values]
-        difference = runs.per_list(values[1] - values[0])
+        lacking = (there & ~has & has[::-1]).sum(axis=1).tolist()
+        shared = [np.where(has.all(axis=0), one, np.nan) for one in shared]
+        difference = runs.per_list(shared[1] - shared[0])
         both = UnitSums.of(*runs.units_there(*runs.unit_sums(difference)))
-    totals = []
-    for both_models in ([base, model], values):
-        (of_base, weight), (of_model, _) = map(runs.total, both_models)
-        totals.append([weight, of_base, of_model])
-    n_lists = np.count_nonzero(there)
-    found = PairSums(n_lists, np.array(only), lacking, np.array(totals), units, both)
-    return found, ([base, model], values, (sums, divisor), tolerance)
+    numbers = [np.count_nonzero(there), *only, *lacking]
+    for of_base, of_model in ((base, model), shared):
+        total, weight = runs.total(of_base)
+        numbers += [weight, total, runs.total(of_model)[0]]
+    return PairSums(np.array(numbers, np.float64), units, both)
 
 
 def row_of_pair(
     metric: str,
-    models: Sequence[Any],
-    pair: TwoPlaces,
     found: PairSums,
     bounds: MetricBounds | None,
     settings: Settings,
     repeated: bool,
-    unlike: Mapping[str, Any],
-    cheap: Sequence[CheapPair] = (),
+    unlike: Row,
 ) -> Row:
-    """The numbers of a pair, and what the two models do not share. `cheap` is what cheap labels
-    make of all lists, and perhaps of those that both have."""
-    only = found.only.tolist()
-    lacking = found.lacking.tolist()
+    """The numbers of a pair, and what the two models do not share."""
+    counts = dict(zip(_COUNTS, found.numbers[:5].astype(int).tolist(), strict=True))
     means, means_both = (
-        [total / weight if weight else np.nan for total in two]
-        for weight, *two in found.totals.tolist()
+        [total / weight if weight else np.nan for total in totals]
+        for weight, *totals in found.numbers[5:].reshape(2, 3).tolist()
     )
     ends, powered = None, Row()
-    if cheap:
-        (*means,), ends, powered = cheap[0]
-    tested = paired_test(found.units, metric, settings, repeated, ends)
+    if found.cheap:
+        (*means,), ends, powered = found.cheap[0]
+    tested = paired_test(found.units, metric, settings, ends)
     row = tested | {
+        **counts,
         "metric": metric,
-        "baseline": models[pair[0]],
-        "model": models[pair[1]],
-        "n_lists": int(found.n_lists),
-        "n_only_baseline": only[0],
-        "n_only_model": only[1],
         "mean_baseline": means[0],
         "mean_model": means[1],
         "reach": np.nan if bounds is None else bounds[1] - bounds[0],
         "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-        "n_lacking_baseline": lacking[0],
-        "n_lacking_model": lacking[1],
         **unlike,
         **powered,
-        "powered": bool(cheap),
+        "powered": bool(found.cheap),
     }
-    if any(lacking):
+    if row["n_lacking_baseline"] or row["n_lacking_model"]:
         n = found.both.n
         estimate = found.both.tested()[1]
         numbers: list[Any] = [*means_both, np.nan, np.nan]
         if n > 1:
             numbers[2:] = estimate.mean, np.sqrt(estimate.var)
-        for own, ends, _ in cheap[1:]:
+        for own, ends, _ in found.cheap[1:]:
             if ends is not None:
                 numbers = [*own, ends.mean, ends.se]
         row |= zip(NUMBERS_OF_BOTH, [n, *numbers], strict=False)
     # With missing="drop" the models themselves select the lists.
-    dropped = "different_lists" * (settings.missing == "drop" and any(only))
+    selected = row["n_only_baseline"] or row["n_only_model"]
+    dropped = "different_lists" if settings.missing == "drop" and selected else ""
     met = [one.get("remarks") for one in (tested, unlike, powered)]
-    return row | {"remarks": "; ".join(filter(None, [*met, dropped]))}
+    remarks = filter(None, ["repeated_units" * repeated, *met, dropped])
+    return row | {"remarks": "; ".join(remarks)}
 
 
 class ModelLists(NamedTuple):
@@ -180,175 +306,65 @@ class ModelLists(NamedTuple):
 SegmentTables = list[tuple[DataFrame, list[Row]]]
 
 
-class PairsInMemory:
-    """The models of rows in memory, within segments if there are any.
+def tables_in_memory(
+    per_user: Any,
+    columns: ModelLists,
+    within: Segments,
+    baseline: Any,
+    metrics: list[str],
+    settings: Settings,
+    progress: bool | None,
+) -> SegmentTables:
+    """Compare the models of rows in memory, within segments if there are any.
 
     A segment without two models, or without the baseline, is left out: there is nothing to compare.
-    `taken` are names of columns that a comparison has.
     """
-
-    def __init__(
-        self,
-        per_user: Any,
-        columns: ModelLists,
-        within: Segments,
-        baseline: Any,
-        taken: Sequence[str],
-    ) -> None:
-        self.baseline, self.runs, mapped = baseline, [], isinstance(per_user, Mapping)
-        if not within.names or (mapped and not per_user):
-            self.runs.append((DataFrame(index=[0]), columns.read(per_user)))
-        else:
-            given = per_user if mapped else {"per_user": per_user}
-            frames = {
-                name: within.of_rows(frame_of("per_user", one)) for name, one in given.items()
-            }
-            for frame in frames.values():
-                by_columns(frame, "per_user", within.names, taken)
-            unknown, found = within.split([*frames.values()])
-            within.warn_unknown(*unknown)
-            for label, rows in found:
-                pairs = zip(frames.items(), rows, strict=True)
-                own = {name: frame.take(of) for (name, frame), of in pairs if len(of)}
-                runs = columns.read(own if mapped else own["per_user"], least=0)
-                if len(runs.models) > 1 and baseline in (None, *runs.models):
-                    self.runs.append((label, runs))
-            if not self.runs:
-                raise within.nothing_to_compare(baseline)
-        self.parts = self.runs[0][1].parts
-
-    def tables(
-        self,
-        names: list[str],
-        settings: Settings,
-        declared: DeclaredBounds,
-        progress: bool | None,
-    ) -> SegmentTables:
-        """The label of every segment, with a row of numbers per metric and pair."""
-        n_tests = [len(names) * len(model_pairs(own.models, self.baseline)) for _, own in self.runs]
-        resampled = TESTS[settings.tests[names[0]]].resampled
-        steps = [-(-n // PAIRS_AT_ONCE) if resampled else len(names) for n in n_tests]
-        with Progress(sum(steps), "compare_models", progress) as shown:
-            return [
-                (label, pairs_in_memory(names, own, self.baseline, settings, declared, shown))
-                for label, own in self.runs
-            ]
-
-
-def pairs_in_memory(
-    names: list[str],
-    runs: ModelRows,
-    baseline: Any,
-    settings: Settings,
-    declared: DeclaredBounds,
-    progress: Progress,
-) -> list[Row]:
-    """One row of numbers per metric and pair."""
-    pairs = model_pairs(runs.models, baseline)
-    frames = [frame for _, frame in runs.parts]
-    specs = [evaluated(frame) for frame in frames]
-    n_true, n_pred = (
-        runs.table(name)
-        if all(name in frame for frame in frames)
-        else np.full((len(runs.models), runs.n_cells), np.nan)
-        for name in ("n_true", "n_pred")
-    )
-    unlike = comparing(
-        names_of(specs[0], runs.models),
-        specs if len(specs) == len(runs.models) else spec_of_each(specs[0], runs.models),
-        lambda pair, whole: other_truth(n_true[pair], whole),
-        lambda pair, k: lists_shorter_than(n_pred[pair], k),
-    )
-    has = has_lists(n_pred)
-    rows: list[Row] = []
-    waiting: list[tuple[Row, tuple[Floats, Floats | None]]] = []
-    test = settings.tests[names[0]]
-
-    for name in names:
-        table = runs.table(name)
-        cheap_table = None
-        if all(cheap_column(name) in frame for frame in frames):
-            cheap_table = runs.table(cheap_column(name))
-        bounds = bounds_of(name, declared, table, *([] if cheap_table is None else [cheap_table]))
-        for pair in pairs:
-            given = runs, settings.missing, has, cheap_table is None
-            found, (values, values_both, sums, tolerance) = read_pair(name, table, pair, *given)
-            cheap = []  # of all lists, and of those that both have
-            if cheap_table is not None:
-                both = paired_values(cheap_column(name), cheap_table, pair, *given[:2], False)[:2]
-                known = [~np.isnan([one[i] for one in (table, cheap_table)]) for i in pair]
-                # Lists of one model alone are those without a value of one kind.
-                lone = ((one & ~other).any(axis=0).sum() for one, other in (known, known[::-1]))
-                found = found._replace(only=np.array([*lone]))
-                more = runs, settings.confidence, bounds or seen_bounds(table, cheap_table)
-                cheap.append(powered_pair(values, both, *more))
-                if has is not None and found.lacking.any() and found.both.n > 2:
-                    shared = has[[*pair]].all(axis=0)
-                    both_have = [np.where(shared, one, np.nan) for one in both]
-                    cheap.append(powered_pair(values_both, both_have, *more))
-            of = bounds, settings, runs.repeated, unlike(name, *pair), cheap
-            row = row_of_pair(name, runs.models, pair, found, *of)
-            if test == "wilcoxon" and row["se"] > 0:
-                d, by = runs.units_there(*sums)
-                d = d if by is None else d / by
-                row |= wilcoxon(d, settings.alternative, tolerance)
-            rows.append(row)
-            if TESTS[test].resampled and row["se"] > 0:
-                waiting.append((row, sums))
-            # One set of weights serves many pairs; the differences of all pairs would not fit in
-            # memory.
-            if len(waiting) == PAIRS_AT_ONCE:
-                add_resamples(waiting, test, settings)
-                waiting.clear()
-                progress.add()
-        if not TESTS[test].resampled:
-            progress.add()
-    if waiting:
-        add_resamples(waiting, test, settings)
-    return rows
-
-
-def has_lists(n_pred: Floats) -> Mask | None:
-    """Return which lists of each model have recommendations, if some are known to have none."""
-    return n_pred > 0 if (n_pred == 0).any() else None
-
-
-class BucketPairs(NamedTuple):
-    """What a bucket gives: of each metric and pair; of each metric its smallest and its largest
-    value; of each pair and cut-off; of each pair the lists of another truth, without and with a
-    population that is that of the truth; and which models have lists."""
-
-    sums: dict[tuple[str, int, int], PairSums]
-    seen: dict[str, MetricBounds]
-    short: dict[tuple[int, ...], Floats]
-    truth: dict[tuple[int, ...], Floats]
-    repeated: bool
-    there: Mask
+    found = []
+    if not within.names:
+        found.append((DataFrame(index=[0]), columns.read(per_user)))
+    else:
+        mapped = isinstance(per_user, Mapping)
+        given = per_user if mapped else {"per_user": per_user}
+        frames = {name: within.of_rows(one) for name, one in given.items()}
+        unknown, segments = within.split([*frames.values()])
+        within.warn_unknown(*unknown)
+        for label, rows in segments:
+            pairs = zip(frames.items(), rows, strict=True)
+            own = {name: frame.take(of) for (name, frame), of in pairs if len(of)}
+            runs = columns.read(own if mapped else own["per_user"], least=0)
+            if len(runs.models) > 1 and baseline in (None, *runs.models):
+                found.append((label, runs))
+    test = TESTS[settings.tests[metrics[0]]]
+    tables = []
+    with Progress(len(found) * (1 + test.resampled), "compare_models", progress) as shown:
+        for label, runs in found:
+            specs = [evaluated(frame) for _, frame in runs.parts]
+            compared = ComparedModels(runs.models, baseline, specs, metrics, settings)
+            numbers = compared.rows([compared.of_lists(runs, np.ones(len(runs.models), bool))])
+            shown.add()
+            if not test.of_sums:
+                compared.add_of_units(numbers, runs)
+                shown.add(test.resampled)
+            tables.append((label, numbers))
+    return tables
 
 
 class ChangedRows:
-    """A result in buckets whose rows are changed before anything is made of them.
-
-    reads, gives : the columns that `change` needs, and those that it makes.
-    """
+    """A result in buckets whose rows are changed before anything is made of them; `reads` are the
+    columns that `change` needs."""
 
     def __init__(
-        self,
-        result: Any,
-        change: Callable[[DataFrame], DataFrame],
-        reads: Sequence[str],
-        gives: Mapping[str, Any],
+        self, result: Any, change: Callable[[DataFrame], DataFrame], reads: Sequence[str]
     ) -> None:
-        self.result, self.change, self.reads, self.gives = result, change, reads, gives
+        self.result, self.change, self.reads = result, change, reads
         self.spec, self.by_values = result.spec, result.by_values
-        self.empty_rows = result.empty_rows.assign(
-            **{name: pd.Series([], dtype=dtype) for name, dtype in gives.items()}
-        )
+        self.empty_rows = change(result.empty_rows)
 
     def each_bucket(
         self, work: Callable[[DataFrame], Any], columns: Sequence[str], keys: Sequence[str]
     ) -> list[Any]:
-        own = [name for name in dict.fromkeys([*columns, *self.reads]) if name not in self.gives]
+        made = {*self.empty_rows} - {*self.result.empty_rows}
+        own = [name for name in dict.fromkeys([*columns, *self.reads]) if name not in made]
         return list(self.result.each_bucket(partial(_changed, self.change, work), own, keys))
 
 
@@ -361,145 +377,52 @@ def _changed(
 
 
 def pairs_of_bucket(
+    columns: ModelLists, within: Segments, compared: ComparedModels, rows: DataFrame
+) -> tuple[tuple[int, int], list[tuple[DataFrame, ListPairs]]]:
+    """Return how many rows of a bucket have no segment, and of how many, and what the lists of
+    every segment say, with its label."""
+    unknown, segments = within.split([rows])
+    found = []
+    for label, (own,) in segments:
+        some = rows.take(own)
+        code = pd.Index(compared.models).get_indexer(pd.Index(some[columns.model_col]))
+        runs = columns.read({name: some[code == i] for i, name in enumerate(compared.models)})
+        there = np.isin(np.arange(len(compared.models)), code)
+        found.append((label, compared.of_lists(runs, there)))
+    return unknown, found
+
+
+def tables_in_buckets(
+    result: Any,
     columns: ModelLists,
-    models: list[Any],
-    pairs: list[TwoPlaces],
-    metrics: list[str],
-    cuts: list[int],
-    missing: PairMissing,
     within: Segments,
-    rows: DataFrame,
-) -> tuple[tuple[int, int], dict[tuple[Any, ...], BucketPairs]]:
-    """Make the differences of the units of one bucket in every segment, and add them up.
-
-    Returns how many rows have no segment, and of how many, and what the others give by segment.
-    """
-
-    def of_segment(rows: DataFrame) -> BucketPairs:
-        code = pd.Index(models).get_indexer(pd.Index(rows[columns.model_col]))
-        runs = columns.read({name: rows[code == i] for i, name in enumerate(models)})
-        n_true = runs.table("n_true")
-        n_pred = runs.table("n_pred")
-        has = has_lists(n_pred)
-        tables = {metric: runs.table(metric) for metric in metrics}
-        return BucketPairs(
-            {
-                (metric, *pair): read_pair(metric, table, pair, runs, missing, has)[0]
-                for metric, table in tables.items()
-                for pair in pairs
-            },
-            {metric: seen_bounds(table) for metric, table in tables.items()},
-            {(*pair, k): lists_shorter_than(n_pred[[*pair]], k) for pair in pairs for k in cuts},
-            {
-                (*pair, whole): np.array(other_truth(n_true[[*pair]], whole))
-                for pair in pairs
-                for whole in (False, True)
-            },
-            runs.repeated,
-            np.isin(np.arange(len(models)), code),
-        )
-
-    if not within.names:
-        return (0, len(rows)), {(): of_segment(rows)}
-    unknown, parts = within.split([rows])
-    return unknown, {
-        next(label[within.names].itertuples(index=False, name=None)): of_segment(rows.take(own))
-        for label, (own,) in parts
-    }
-
-
-class PairsInBuckets:
-    """The models of an engine's result, as `PairsInMemory` has those of rows in memory."""
-
-    def __init__(
-        self,
-        result: Any,
-        columns: ModelLists,
-        within: Segments,
-        baseline: Any,
-        taken: Sequence[str],
-    ) -> None:
-        if within.known is not None:
-            result = ChangedRows(result, within.of_rows, within.keys, within.dtypes)
-        self.result, self.columns, self.within = result, columns, within
-        self.baseline, empty = baseline, result.empty_rows
-        self.parts = [("per_user", empty)]
-        by_columns(empty, "per_user", within.names, taken)
-        _, labels = group_codes(result.by_values, "per_user", [columns.model_col])
-        self.models = labels[columns.model_col].tolist()
-        # What is wrong with the columns, or with the models, shows without a row.
-        columns.read(dict.fromkeys(self.models, empty))
-
-    def tables(
-        self,
-        names: list[str],
-        settings: Settings,
-        declared: DeclaredBounds,
-        progress: bool | None,
-    ) -> SegmentTables:
-        """Those of segments that have something to compare."""
-        pairs = model_pairs(self.models, self.baseline)
-        by = self.within.names
-        cuts = {cut_off(self.result.spec, name) for name in names}
-        work = partial(
-            pairs_of_bucket,
-            self.columns,
-            self.models,
-            pairs,
-            names,
-            [k for k in cuts if k is not None],
-            settings.missing,
-            self.within,
-        )
-        keys, folds, model_col, units, weight = self.columns
-        units = units or unit_of(keys)
-        used = [model_col, *keys, *folds, *units, "n_true", "n_pred", *names, *by]
-        used += as_columns(weight)
-        given = self.result.each_bucket(work, list(dict.fromkeys(used)), units)
-        self.within.warn_unknown(*np.sum([n for n, _ in given], axis=0))
-        by_label: dict[tuple[Any, ...], list[BucketPairs]] = {}
-        for _, found in given:
-            for label, one in found.items():
-                by_label.setdefault(label, []).append(one)
-        dtypes = dict(self.result.empty_rows[by].dtypes)
-        frame = DataFrame(list(by_label), columns=by).astype(dtypes)
-        code, labels = group_codes(frame, "per_user", by)
-        tables = []
-        given = list(by_label.values())
-        for i, place in enumerate(np.argsort(code)):
-            parts = given[place]
-            there = np.any([one.there for one in parts], axis=0)
-            own = [pair for pair in pairs if there[[*pair]].all()]
-            if own:
-                found = self._rows(names, own, settings, declared, parts)
-                tables.append((labels.iloc[[i]], found))
-        if not tables:
-            raise self.within.nothing_to_compare(self.baseline)
-        return tables
-
-    def _rows(
-        self,
-        names: list[str],
-        pairs: list[TwoPlaces],
-        settings: Settings,
-        declared: DeclaredBounds,
-        parts: list[BucketPairs],
-    ) -> list[Row]:
-        """One row of numbers per metric and pair of one segment."""
-        unlike = comparing(
-            names_of(self.result.spec, self.models),
-            spec_of_each(self.result.spec, self.models),
-            lambda pair, whole: np.sum([one.truth[*pair, whole] for one in parts], axis=0),
-            lambda pair, k: np.sum([one.short[*pair, k] for one in parts], axis=0),
-        )
-        repeated = any(one.repeated for one in parts)
-        rows = []
-        for name in names:
-            bounds = bounds_of(name, declared, np.array([one.seen[name] for one in parts]))
-            for pair in pairs:
-                found = PairSums.added([one.sums[name, *pair] for one in parts])
-                more = unlike(name, *pair)
-                rows.append(
-                    row_of_pair(name, self.models, pair, found, bounds, settings, repeated, more)
-                )
-        return rows
+    baseline: Any,
+    metrics: list[str],
+    settings: Settings,
+    progress: bool | None,
+) -> SegmentTables:
+    """Compare the models of an engine's result, as `tables_in_memory` does those of rows in
+    memory."""
+    if within.known is not None:
+        result = ChangedRows(result, within.of_rows, within.keys)
+    empty = result.empty_rows
+    _, labels = group_codes(result.by_values, "per_user", [columns.model_col])
+    models = labels[columns.model_col].tolist()
+    # What is wrong with the columns, or with the models, shows without a row.
+    columns.read(dict.fromkeys(models, empty))
+    compared = ComparedModels(models, baseline, [result.spec], metrics, settings)
+    keys, folds, model_col, units, weight = columns
+    units = units or unit_of(keys)
+    used = [model_col, *keys, *folds, *units, "n_true", "n_pred", *metrics, *within.names]
+    used = list(dict.fromkeys([*used, *as_columns(weight)]))
+    work = partial(pairs_of_bucket, columns, within, compared)
+    given = result.each_bucket(work, used, units)
+    within.warn_unknown(*np.sum([n for n, _ in given], axis=0))
+    found = [one for _, of_segments in given for one in of_segments]
+    of_found = pd.concat([empty[within.names], *(label for label, _ in found)])
+    code, labels = group_codes(of_found, "per_user", within.names)
+    tables = []
+    for segment, places in enumerate(split(code, len(labels))):
+        if rows := compared.rows([found[place][1] for place in places]):
+            tables.append((labels.iloc[[segment]], rows))
+    return tables

@@ -44,7 +44,7 @@ from ...stats.student import beyond, t_p_value
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import shares_change
 from ..decide.sample_ratio import Surplus
-from ..samples import MetricRows, Ready, Settings, make_units, read_metrics, subset
+from ..samples import Ready, Settings, make_units, read_metrics, subset
 from .arms_of_users import UsersInRows, no_estimate, of_units, with_denominators, with_repeats
 from .two_sample import POWER, but, first_row
 from .variants import compare_users, compare_variants
@@ -175,17 +175,15 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
     )
     moved = shares_change(data, time_col, [], [variant_col, *by_cols], rows)
 
-    def values_of(one: MetricRows, group: int, variant: int) -> list[Any]:
-        """The values of an arm, and of each the cluster and the unit that rows repeat."""
-        kept = one.kept(rows.cells[group * len(rows.variants) + variant])
-        known = (one.sample.num, rows.clusters, rows.repeated)
-        return [None if codes is None else codes[kept] for codes in known]
-
     @functools.cache
-    def arms_of(metric: int, group: int, variant: int) -> list[QuantileArm]:
-        """The quantiles of an arm."""
-        values, unit, _ = values_of(columns[metric], group, variant)
-        return [quantile_arm(values, p, unit) for p in orders]
+    def arm_of(metric: int, group: int, variant: int) -> tuple[Any, Any, Any, list[QuantileArm]]:
+        """The values of an arm, the cluster of each and the unit that rows repeat, and the
+        quantiles."""
+        kept = columns[metric].kept(rows.cells[group * len(rows.variants) + variant])
+        values = columns[metric].sample.num[kept]
+        known = rows.clusters, rows.repeated
+        unit, again = (None if codes is None else codes[kept] for codes in known)
+        return values, unit, again, [quantile_arm(values, p, unit) for p in orders]
 
     def of_pair(group: int, pair: TwoPlaces, settings: Settings, surplus: Surplus) -> list[Row]:
         names = iter(of)
@@ -194,34 +192,27 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col,
         for metric, one in enumerate(columns):
             ready = make_units(one, both_arms, rows)
             problem = no_estimate(ready.units)
-            own = [values_of(one, group, variant) for variant in pair]
-            every, _, again = zip(*own, strict=True)
+            own = [] if problem else [arm_of(metric, group, variant) for variant in pair]
             for i, p in enumerate(orders):
                 row = first_row(replace(ready, name=next(names)), settings) | {"quantile": p}
                 if problem:
                     found.append(but(row, problem))
                     continue
-                arms = [arms_of(metric, group, variant)[i] for variant in pair]
+                arms = [quantiles_of[i] for *_, quantiles_of in own]
                 row = _quantile_row(row, ready, arms, settings)
                 if rows.repeated is not None:
-                    parts = [np.sign(x.quantile - y) for x, y in zip(arms, every, strict=True)]
-                    row = with_repeats(row, parts, again, rows.guessed)
+                    parts = [np.sign(arm[i].quantile - values) for values, _, _, arm in own]
+                    row = with_repeats(row, parts, [again for _, _, again, _ in own], rows.guessed)
                 if surplus.asked:
-                    values, unit, _ = own[surplus.arm]
+                    values, unit, *_ = own[surplus.arm]
                     known = arms, surplus.arm, values, p, unit
                     without = functools.partial(_quantile_without, *known, alternative)
                     row = surplus.asks(row, without, len(values), settings.alpha)
                 found.append(row)
         return found
 
-    given = (
-        UsersInRows(columns, {}, rows),
-        control,
-        expected,
-        health,
-        settings,
-        better,
-    )
+    users = UsersInRows(columns, {}, rows)
+    given = users, control, expected, health, settings, better
     return compare_users(*given, late=moved, test=of_pair, intervals=_quantile_intervals)
 
 
@@ -237,7 +228,7 @@ def _quantile_row(row: Row, ready: Ready, arms: Sequence[QuantileArm], settings:
         df = np.nan
     row = with_denominators(but(row, **of_units(ready, "t")), ready)
     old, new = (one.quantile for one in arms)
-    found = but(
+    numbers = but(
         row,
         mean_control=old,
         mean_treatment=new,
@@ -248,7 +239,7 @@ def _quantile_row(row: Row, ready: Ready, arms: Sequence[QuantileArm], settings:
         p_value=p,
         method=row["method"].replace("welch", "quantile"),
     )
-    return found | {"arms": arms}
+    return numbers | {"arms": arms}
 
 
 def _quantile_without(

@@ -92,8 +92,8 @@ class Periods(NamedTuple):
     stop: Codes
 
 
-# The column with the number of rows that were added up to one.
-_COUNT = "\1rows"
+# Columns with the number of rows that were added up to one, and the day of an exposure.
+_COUNT, _DAY = "\1rows", "\1day"
 
 
 def rows_in_memory(
@@ -109,17 +109,37 @@ def rows_in_memory(
     files or an engine added up by user and day where they are."""
     if is_elsewhere(rows):
         pairs = metrics.values() if isinstance(metrics, Mapping) else as_columns(metrics)
-        columns = [name for pair in pairs for name in as_columns(pair)]
-        columns += [*labels, *times]
-        tables = {"rows": rows} if assignment is None else {"rows": rows, "assignment": assignment}
+        columns = [*(name for pair in pairs for name in as_columns(pair)), *labels, *times]
+        given = {} if assignment is None else {"assignment": assignment}
         work = partial(
             _days_of_users, metrics=metrics, keys=keys, labels=labels, times=times, kind=kind
         )
-        rows = pd.concat(by_user(work, keys, columns, with_ids=True, **tables), ignore_index=True)
+        parts = by_user(work, keys, columns, with_ids=True, rows=rows, **given)
+        rows = pd.concat(parts, ignore_index=True)
     rows = named_frame("rows", rows)
     if _COUNT not in rows:
         return rows, np.ones(len(rows))
     return rows.drop(columns=_COUNT), rows[_COUNT].to_numpy(np.float64)
+
+
+def match_rows(
+    rows: DataFrame,
+    assignment: DataFrame | None,
+    keys: list[str],
+    labels: list[str],
+    times: tuple[str, str | None],
+) -> tuple[str, DataFrame, Codes, Codes, int]:
+    """Return the table that names the variants, which are the rows without an assignment, with its
+    role; the users of the rows and of that table; and how many users there are."""
+    role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
+    fixed = list(dict.fromkeys([*keys, *labels, *filter(None, times[1:])]))
+    require(rows, "rows", [*keys, times[0]])
+    require(given, role, fixed)
+    if assignment is None:
+        (user,), n = key_codes([(role, rows)], keys)
+        return role, rows[fixed], user, user, n
+    (user, own), n = key_codes([("rows", rows), (role, given)], keys)
+    return role, given, user, own, n
 
 
 def _days_of_users(
@@ -140,38 +160,28 @@ def _days_of_users(
     they differ.
     """
     time_col, exposure_col = times
-    role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     specs = metric_specs(metrics, rows, "rows")
-    require(rows, "rows", [*keys, time_col])
-    require(given, role, [*keys, *labels, *([] if exposure_col is None else [exposure_col])])
-    used = {*keys, *labels, time_col, exposure_col}
-    pairs = [*specs.values()]
-    as_they_are = rows.assign(**{_COUNT: 1})
-    if rows.empty or used.intersection(*pairs):
-        return as_they_are
-    values = {name: metric_values(rows, "rows", name) for pair in pairs for name in pair if name}
-    tables = [("rows", rows), ("assignment", given)][: 1 if assignment is None else 2]
-    (user, *others), n = key_codes(tables, keys)
-    of_rows, instants = comparable_times(rows, "rows", time_col)
+    role, given, user, own, n = match_rows(rows, assignment, keys, labels, times)
+    used = {*keys, *labels, *times}
+    columns = dict.fromkeys(name for pair in specs.values() for name in pair if name)
+    if rows.empty or used & {*columns}:
+        return rows.assign(**{_COUNT: 1})
+    values = {name: metric_values(rows, "rows", name) for name in columns}
+    instants = comparable_times(rows, "rows", time_col)[1]
     zone = zone_of(rows, time_col)
     days: Any = days_of(instants, zone)
     apart: list[Any] = [user, whole_days(instants, zone)]
     alone = np.zeros(len(rows), bool)
-    if exposure_col is not None and given[exposure_col].notna().any():
-        known = np.flatnonzero(given[exposure_col].notna())
-        of_exposures, exposed = comparable_times(given.iloc[known], role, exposure_col)
-        if of_rows != of_exposures:  # which is refused when all rows are there
-            return as_they_are
-        order = np.argsort(exposed, kind="stable")
-        exposed = exposed[order]
-        people, first = np.unique([user, *others][-1][known[order]], return_index=True)
-        begin = np.full(n, exposed[-1])
-        begin[people] = exposed[first]
-        begin = begin[user]
-        apart.append(instants < begin)
-        days = days_between(begin, instants, zone) if kind == "since_exposure" else days
+    if exposure_col is not None and given[exposure_col].isna().all():
+        exposure_col = None
+    users = Users.of(user, own, n, own)
+    exposure = read_exposure(users, rows, given, exposure_col, time_col, ("rows", role))
+    if exposure is not None:
+        apart.append(exposure.early)
+        if kind == "since_exposure":
+            days = days_between(exposure.of_user[user], instants, zone)
         if assignment is None:
-            alone[known[order[first]]] = True
+            alone[exposure.first_row[exposure.first_row >= 0]] = True
     apart += [days, *(pd.factorize(rows[name])[0] for name in labels if name in rows)]
     first_row = first_rows(user, n)[user]
     for name in [one for one in rows if one not in used and one not in values]:
@@ -180,7 +190,7 @@ def _days_of_users(
         alone[differs[np.unique(user[differs], return_index=True)[1]]] = True
     apart.append(np.where(alone, np.arange(1, len(rows) + 1), 0))
     apart += map(np.isnan, values.values())
-    for num, den in pairs:
+    for num, den in specs.values():
         if den is not None:  # one below 0 is refused later, and a null over 0 is not missing
             apart += [values[den] < 0, np.isnan(values[num]) & (values[den] == 0)]
     frame = DataFrame(dict(enumerate(apart)))
@@ -208,51 +218,35 @@ def read_people(
 ) -> People:
     """Match the rows to users, each with the variant and the earliest exposure that the assignment
     or the rows name. The first of the columns of labels has the variants."""
-    variant_col = labels_of[0]
-    fixed = list(
-        dict.fromkeys([*keys, *labels_of, *([] if exposure_col is None else [exposure_col])])
-    )
-    role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
-    require(rows, "rows", [*keys, time_col])
-    require(given, role, fixed)
-    tables = [("rows", rows), (role, given)][: 1 if assignment is None else 2]
-    (user, *others), n = key_codes(tables, keys)
-    user = user.astype(np.int32)
-    if assignment is None:
-        # The first row of every user, and the rows that differ from it.
-        first = first_rows(user, n)
-        differs = np.zeros(len(rows), bool)
-        for name in fixed[len(keys) :]:
-            code = pd.factorize(rows[name])[0]
-            differs |= code != code[first][user]
-        differs[first] = True
-        given = rows.loc[differs, fixed]
-        others = [user[differs]]
-    of, (variant, labels) = others[0], group_codes(given, role, [variant_col])
-    users = Users.of(user, of, n, variant)
+    times = time_col, exposure_col
+    role, given, user, own, n = match_rows(rows, assignment, keys, labels_of, times)
+    variant, labels = group_codes(given, role, labels_of[:1])
+    users = Users.of(user, own, n, variant)
     if users.stranger.all():
         raise DataError(f"no user of {role} is in rows" if len(rows) else "rows has no rows")
     if multi_variant == "raise":
         advice = 'fix the table or pass ⟦+multi_variant="drop"⟧'
-        refuse_several(role, given, of, users.several, keys, advice)
+        refuse_several(role, given, own, users.several, keys, advice)
     exposure = read_exposure(users, rows, given, exposure_col, time_col, ("rows", role))
-    first = first_rows(of, n) if exposure is None else exposure.first_row
+    first = first_rows(own, n) if exposure is None else exposure.first_row
     chosen = (first >= 0) & ~users.several
-    place = np.full(n, -1, np.int32)
-    place[chosen] = np.arange(np.count_nonzero(chosen))
-    of_row = place[user]
-    exposed = None
-    if exposure is None:
-        times = comparable_times(rows, "rows", time_col)[1]
-    else:
-        of_row[exposure.early] = -1
-        times = exposure.of_metric
-        exposed = exposure.of_user[chosen]
-    zone = zone_of(rows, time_col)
+    of_row = np.where(chosen, np.cumsum(chosen) - 1, -1)[user]
     first = first[chosen]
-    own = given.iloc[first].reset_index(drop=True), variant[first], labels[variant_col]
-    n_in_both = int(np.count_nonzero(users.several))
-    return People(*own, of_row, times, exposed, zone, n_in_both, counts)
+    exposed = None
+    if exposure is not None:
+        of_row[exposure.early] = -1
+        exposed = exposure.of_user[chosen]
+    return People(
+        given.iloc[first].reset_index(drop=True),
+        variant[first],
+        labels[labels_of[0]],
+        of_row,
+        comparable_times(rows, "rows", time_col)[1],
+        exposed,
+        zone_of(rows, time_col),
+        int(users.several.sum()),
+        counts,
+    )
 
 
 def read_periods(people: People, kind: PeriodKind) -> Periods:
@@ -284,14 +278,10 @@ def _days_since_exposure(people: People) -> Periods:
     """Day 0 begins with the exposure of each user; a user is in the days that ended before the data
     did."""
     assert people.exposed is not None
-    dated = people.times.dtype.kind == "M"
-    one_day: Any = np.timedelta64(1, "D") if dated else 1.0
-    exposed = _local_clock(people.exposed, people.zone)
     # Rows of whole days stand for all of their day, so that the last of them is complete.
     whole = whole_days(people.times, people.zone).all()
     last = people.times.max(keepdims=True)
-    end = _local_clock(last, people.zone)[0] + one_day * int(whole)
-    stop = np.maximum(np.floor((end - exposed) / one_day).astype(np.int64), 0)
+    stop = np.maximum(days_between(people.exposed, last, people.zone, more=int(whole)), 0)
     n = stop.max(initial=0)
     if not n:
         raise DataError(
@@ -300,30 +290,27 @@ def _days_since_exposure(people: People) -> Periods:
     # Where the clock was set back, it may show a time before the exposure.
     day = days_between(people.exposed[people.of_row], people.times, people.zone).clip(0, n)
     labels = np.arange(n)
-    rows = split(np.where(people.of_row < 0, n, day).astype(np.int64), n + 1)[:n]
+    rows = split(np.where(people.of_row < 0, n, day), n + 1)[:n]
     return Periods(labels, 1.0 * labels, rows, np.zeros(len(stop), np.int64), stop)
 
 
 def days_of(times: Times, zone: Any) -> Codes:
     """Number of the day of each time, on the clock of the zone."""
-    if times.dtype.kind != "M":
-        return np.floor(times).astype(np.int64)
-    return _local_clock(times, zone).astype("datetime64[D]").astype(np.int64)
+    clock, day = _local_clock(times, zone)
+    return np.asarray(clock // day, np.int64)
 
 
-def days_between(exposed: Times, times: Times, zone: Any) -> Floats:
-    """Whole days from one time to another, by the clock of the zone, so that two midnights are a
-    whole day apart when clocks change."""
-    exposed, times = (_local_clock(one, zone) for one in (exposed, times))
-    one_day: Any = np.timedelta64(1, "D") if times.dtype.kind == "M" else 1.0
-    return np.asarray(np.floor((times - exposed) / one_day))
+def days_between(exposed: Times, times: Times, zone: Any, more: int = 0) -> Codes:
+    """Whole days from one time to another and some `more` days, by the clock of the zone, so that
+    two midnights are a whole day apart when clocks change."""
+    (begin, day), (end, _) = (_local_clock(one, zone) for one in (exposed, times))
+    return np.asarray((end + more * day - begin) // day, np.int64)
 
 
 def whole_days(times: Times, zone: Any) -> Mask:
     """Which times are the beginning of a day."""
-    times = _local_clock(times, zone)
-    days = times.astype("datetime64[D]") if times.dtype.kind == "M" else np.floor(times)
-    return np.asarray(times == days)
+    clock, day = _local_clock(times, zone)
+    return np.asarray(clock % day == 0 * day)
 
 
 def zone_of(rows: DataFrame, time_col: str) -> Any:
@@ -334,10 +321,15 @@ def zone_of(rows: DataFrame, time_col: str) -> Any:
     return pd.DatetimeIndex(pd.to_datetime(first).tolist()).tz
 
 
-def _local_clock(times: Times, zone: Any) -> Times:
-    if zone is None:
-        return times
-    return pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(zone).tz_localize(None).to_numpy()
+def _local_clock(times: Times, zone: Any) -> tuple[Any, Any]:
+    """Times as the clock of the zone shows them, since the beginning of a day, and how long a day
+    is."""
+    if times.dtype.kind != "M":
+        return times, 1.0
+    if zone is not None:
+        shown = pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(zone)
+        times = shown.tz_localize(None).to_numpy()
+    return times - np.datetime64(0, "D"), np.timedelta64(1, "D")
 
 
 class PeriodMetric(NamedTuple):
@@ -352,11 +344,9 @@ class PeriodMetric(NamedTuple):
         """What is summed for each user: the values, and the denominators of a ratio, or how many
         values are known where some are not."""
         known, (num, den, _) = self.of_rows.defined, self.of_rows.sample
-        columns = [num] if den is None else [num, den]
-        if known is None:
-            return columns
-        whole = [np.where(known, values, 0.0) for values in columns]
-        return whole if den is not None else [*whole, known * counts]
+        if known is not None:
+            num, den = (np.where(known, one, 0.0) for one in (num, counts if den is None else den))
+        return [num] if den is None else [num, den]
 
     def of_users(self, n_rows: Floats, num: Floats, other: Floats | None = None) -> MetricRows:
         """One value per user from its sums; null are users whose rows are all null, or who have
@@ -416,32 +406,27 @@ class Exposures:
         self, people: People, periods: Periods, users: ExperimentRows, strata: list[str]
     ) -> None:
         start, stop, variant, unit = periods.start, periods.stop, people.variant, users.randomised
-        stratum, self.labels = group_codes(people.frame, "assignment", strata)
-        day = stratum * 0 if people.exposed is None else days_of(people.exposed, people.zone)
-        day = day - day.min(initial=np.iinfo(day.dtype).max)
-        n_days = day.max(initial=0) + 1
-        known, cohort = np.unique(stratum * n_days + day, return_inverse=True)
+        day = 0 if people.exposed is None else days_of(people.exposed, people.zone)
+        dated = people.frame.assign(**{_DAY: day})
+        cohort, days = group_codes(dated, "assignment", [*strata, _DAY])
+        stratum, self.labels = group_codes(days, "assignment", strata)
         self.cohort = cohort
         if unit is not None and unit is users.clusters:
-            order = np.lexsort([cohort, unit])
-            first = order[np.unique(unit[order], return_index=True)[1]]
-            stop = np.zeros(len(first), np.int64)
-            np.maximum.at(stop, unit, periods.stop)
-            start = start[first]
-            variant = variant[first]
-            cohort = cohort[first]
+            first = pd.Series(cohort).groupby(unit).idxmin().to_numpy()
+            stop = pd.Series(stop).groupby(unit).max().to_numpy()
+            start, variant, cohort = (one[first] for one in (start, variant, cohort))
             self.cohort = cohort[unit]
-        shape = len(known), len(people.variants)
+        shape = len(days), len(people.variants)
+        cell = cohort * shape[1] + variant
 
         def table(present: Mask) -> Floats:
-            cell = cohort[present] * shape[1] + variant[present]
-            counts = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
-            return counts.astype(np.float64)
+            counts = np.bincount(cell[present], minlength=shape[0] * shape[1])
+            return counts.reshape(shape).astype(np.float64)
 
         there = [table((start <= period) & (period < stop)) for period in range(len(periods.rows))]
         self.ever = table(start < stop)
         # Assigned units by stratum and variant in every period, and (last) in all of them together.
-        of_label = known // n_days == np.arange(len(self.labels))[:, None]
+        of_label = stratum == np.arange(len(self.labels))[:, None]
         self.counts = 1.0 * of_label @ np.array([*there, self.ever])
         p = np.array([p_of_shares(one, True) for one in [*there, self.ever]])
         # Periods whose users were assigned with changing shares.
@@ -454,21 +439,17 @@ class Exposures:
         shares are alike."""
         if not self.ramped:
             return users
-        table = self.ever[:, list(arms)]
-        strata = [table[0]]
-        of_day = np.zeros(len(table), np.int64)
-        for day in range(1, len(table)):
+        first, *others = self.ever[:, list(arms)]
+        strata = [first]
+        of_day = [0]
+        for new in others:
             last = strata[-1]
-            new = table[day]
             small = min(last.min(), new.min()) < LEAST_EXPECTED
-            if (
-                small
-                and not equal_shares_test([last[1], new[1]], [last.sum(), new.sum()])[1]
-                < HEALTH_ALPHA
-            ):
+            p = equal_shares_test([last[1], new[1]], [last.sum(), new.sum()])[1]
+            if small and not p < HEALTH_ALPHA:
                 strata[-1] = last + new
             else:
                 strata.append(new)
-            of_day[day] = len(strata) - 1
+            of_day.append(len(strata) - 1)
         labels = DataFrame({"exposed": np.arange(len(strata))})
-        return replace(users, strata=(of_day[self.cohort], labels), drop_thin=True)
+        return replace(users, strata=(np.array(of_day)[self.cohort], labels), drop_thin=True)
