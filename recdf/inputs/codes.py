@@ -416,8 +416,9 @@ class _Strings(NamedTuple):
 def read_digits(columns: Sequence[ChunkedArray]) -> list[ndarray] | None:
     """Return the numbers of the strings of several columns as integers, or None if the strings are
     not of this form."""
-    first = _digits([column[: sizes().first_rows] for column in columns])
-    return None if first is None else _digits(columns)
+    few = sizes().first_rows
+    first = _digits([column[:few] for column in columns])
+    return first if first is None or max(map(len, columns)) <= few else _digits(columns)
 
 
 def _digits(columns: Sequence[ChunkedArray]) -> list[ndarray] | None:
