@@ -49,6 +49,8 @@ MEANING = {
 # What happens to a weight above the clip: it is cut to the clip, the row falls back on the reward
 # model, or the weight shrinks smoothly. "model" uses no weight at all.
 WeightRule = Literal["cap", "switch", "shrink", "model"]
+# What the sums of a request depend on: its rule, whether it uses a reward model, and its clip.
+RequestKind = tuple[WeightRule, bool, float | None]
 
 
 class Estimator(NamedTuple):
@@ -96,8 +98,8 @@ class EstimatorRequest(NamedTuple):
     interaction: Interaction | None
 
     @property
-    def kind(self) -> tuple[WeightRule, bool, float | None]:
-        """What its sums depend on: requests of one kind share them."""
+    def kind(self) -> RequestKind:
+        """Requests of one kind share their sums."""
         return self.estimator.rule, self.estimator.uses_q, self.clip
 
 

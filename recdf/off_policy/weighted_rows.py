@@ -17,10 +17,16 @@ import numpy.typing as npt
 from ..inputs.machine import sizes
 from ..judge.verdict import largest_of_uneven
 from ..stats.numbers import Floats, Mask, normal_quantile, undefined_is_nan
-from ..stats.resampling import bootstrap_effect, poisson_sums
+from ..stats.resampling import bootstrap_effect, distinct_columns, poisson_sums
 from ..stats.student import student_quantile
 from ..tables.cells import amount
-from .plan import EstimatorRequest, Plan, WeightRule, effective_weight
+from .plan import (
+    EstimatorRequest,
+    Plan,
+    RequestKind,
+    WeightRule,
+    effective_weight,
+)
 
 # Contract of the rows: the arrays stand in one order. `first` marks the first row of each unit;
 # None says that each row is a unit. `cluster` holds integer codes below `n_codes`; None says that
@@ -135,7 +141,7 @@ class LogGroup:
         """The sample weights, 1 where there are none."""
         return self.weighted(np.broadcast_to(1.0, len(self)))
 
-    def per_unit(self, value: float) -> Floats | float:
+    def per_unit(self, value: Any) -> Any:
         """A value per unit, on the unit's first row."""
         return value if self.first is None else np.where(self.first, value, 0.0)
 
@@ -150,20 +156,14 @@ class LogGroup:
     def constant_reward(self) -> float | None:
         """Return the reward that all rows, or all units, of a weight above 0 have; None if their
         rewards vary."""
-        ends = []
-        for piece in self.pieces():
-            there = piece.weight > 0
-            of_units = piece.unit_sums(piece.reward)[piece.unit_sums(there) > 0]
-            ends.append(
-                [
-                    (one.min(initial=np.inf), one.max(initial=-np.inf))
-                    for one in (piece.reward[there], of_units)
-                ]
-            )
-        low = np.min(ends, axis=0)[:, 0]
-        high = np.max(ends, axis=0)[:, 1]
-        same = low[high - low <= 1e-12 * np.abs(high)]  # sums of money differ by rounding alone
-        return same[0] if len(same) else None
+        there = self.weight > 0
+        of_units = self.unit_sums(self.reward)[self.unit_sums(there) > 0]
+        for one in (self.reward[there], of_units):
+            low = one.min(initial=np.inf)
+            high = one.max(initial=-np.inf)
+            if high - low <= 1e-12 * abs(high):  # sums of money differ by rounding alone
+                return low
+        return None
 
 
 # Size of z over rows from which the mean weight is tested over clusters too.
@@ -301,14 +301,6 @@ class Estimates(NamedTuple):
     sums: list[Floats] | None
 
 
-def _value(
-    gain: Floats, weight: Floats, base: Any, rows: Floats, units: Any, normalised: bool
-) -> Any:
-    """Return what sums per position say; of replicates, each is a further axis of all sums."""
-    per_position = gain / weight * (rows / units) if normalised else gain / units
-    return per_position.sum(axis=0) + base / units
-
-
 def _parts(
     piece: LogGroup, rule: WeightRule, uses_q: bool, clip: float | None
 ) -> tuple[Floats, Floats, Floats | float]:
@@ -320,28 +312,38 @@ def _parts(
     return g, piece.reward - piece.q_logged, piece.weighted(piece.q_target)
 
 
+def _terms(piece: LogGroup, kinds: Sequence[RequestKind]) -> list[Floats]:
+    """Return what is summed per position: weights of units, rewards, weights of rows; and of each
+    kind of request its gains, its weights and its model."""
+    found = [piece.unit_weights(), piece.weighted(piece.reward), piece.row_weights]
+    for kind in kinds:
+        g, error, model = _parts(piece, *kind)
+        found += [g * error, g, np.broadcast_to(model, len(g))]
+    return found
+
+
+def _values_of(
+    sums: Floats, kinds: Sequence[RequestKind], requests: Sequence[EstimatorRequest]
+) -> tuple[Floats, Floats]:
+    """Return the value of each request and of the logging policy, from the sums of `_terms` per
+    position. Further axes, such as that of replicates, stay."""
+    units, reward = sums[:2].sum(axis=1)
+    found = []
+    for one in requests:
+        gain, weight, model = sums[3 + 3 * kinds.index(one.kind) :][:3]
+        normalised = one.estimator.normalised
+        per_position = gain / weight * (sums[2] / units) if normalised else gain / units
+        found.append(per_position.sum(axis=0) + model.sum(axis=0) / units)
+    return np.array(found), reward / units
+
+
 def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Estimates:
     """Estimate every request with its standard errors. Requests that differ in their normalisation
     alone share their sums over rows."""
-    kinds = dict.fromkeys(request.kind for request in requests)
-
-    def of_piece(piece: LogGroup) -> list[Any]:
-        found = [
-            piece.unit_weights().sum(),
-            piece.weighted(piece.reward).sum(),
-            piece.position_sums(piece.row_weights),
-        ]
-        for kind in kinds:
-            g, error, model = _parts(piece, *kind)
-            found += [piece.position_sums(g * error), piece.position_sums(g), np.sum(model)]
-        return found
-
-    units, reward, per_position, *sums = rows.sums(of_piece)
-    totals = dict(zip(kinds, zip(sums[::3], sums[1::3], sums[2::3], strict=True), strict=True))
-    logging = reward / units
-    values = [
-        _value(*totals[one.kind], per_position, units, one.estimator.normalised) for one in requests
-    ]
+    kinds = list(dict.fromkeys(request.kind for request in requests))
+    sums = np.array(rows.sums(lambda piece: [*map(piece.position_sums, _terms(piece, kinds))]))
+    units = sums[0].sum()
+    value, logging = _values_of(sums, kinds, requests)
     # The same request without its clip; None where there is no clip.
     names = [(one.estimator.name, one.clip) for one in requests]
     full = [
@@ -352,14 +354,14 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
     def influences(piece: LogGroup) -> list[Floats]:
         """Influence values of the logging policy, then of every request."""
         found = [piece.weighted(piece.reward - piece.per_unit(logging))]
-        for request, value in zip(requests, values, strict=True):
+        for request, whole in zip(requests, value, strict=True):
             g, error, model = _parts(piece, *request.kind)
             level: Any = 0.0
             if request.estimator.normalised:
-                gain, weight, _ = totals[request.kind]
+                gain, weight = sums[3 + 3 * kinds.index(request.kind) :][:2]
                 level = piece.at_position(gain / weight)
-                g = g / piece.at_position(weight / per_position)
-            own = piece.weighted(level - piece.per_unit(value))
+                g = g / piece.at_position(weight / sums[2])
+            own = piece.weighted(level - piece.per_unit(whole))
             found.append(g * (error - level) + own + model)
         return found
 
@@ -378,11 +380,11 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
                 dot(square, psi),
                 dot(square, square),
             ]
-    value, (second, _, _, third, fourth) = np.array(values), powers
-    change = [0.0 if j is None else one - values[j] for one, j in zip(values, full, strict=True)]
+    second, _, _, third, fourth = powers
+    change = [0.0 if j is None else one - value[j] for one, j in zip(value, full, strict=True)]
     columns = {
         "value": value,
-        "logging_value": np.full(len(values), logging),
+        "logging_value": np.full(len(value), logging),
         "lift": value - logging,
         "clip_change": np.array(change),
     }
@@ -499,39 +501,22 @@ def _bootstrapped(
 ) -> dict[str, Floats]:
     """Percentile intervals; every replicate draws whole clusters."""
     kinds = list(dict.fromkeys(request.kind for request in requests))
-
-    def columns(piece: LogGroup) -> list[Floats]:
-        found = [
-            piece.unit_weights(),
-            piece.weighted(piece.reward),
-            *piece.by_position(piece.row_weights),
-        ]
-        for kind in kinds:
-            g, error, model = _parts(piece, *kind)
-            found += [
-                *piece.by_position(g * error),
-                *piece.by_position(g),
-                np.broadcast_to(model, len(g)),
-            ]
-        return found
-
-    units, reward, *drawn = poisson_sums(_per_cluster(rows, columns), plan.n_resamples, plan.seed).T
-    k = rows.n_positions
-    sums = np.array(drawn[k:]).reshape(len(kinds), 2 * k + 1, -1)
+    columns = _per_cluster(
+        rows,
+        lambda piece: [one for term in _terms(piece, kinds) for one in piece.by_position(term)],
+    )
+    columns, places = distinct_columns(columns)
+    drawn = poisson_sums(columns, plan.n_resamples, plan.seed).T[places]
+    sums = drawn.reshape(-1, rows.n_positions, plan.n_resamples)
     with undefined_is_nan():
-        found = []
-        for one in requests:
-            own = sums[kinds.index(one.kind)]
-            parts = own[:k], own[k:-1], own[-1], np.array(drawn[:k]), units
-            found.append(_value(*parts, one.estimator.normalised))
-        values = np.column_stack(found)
-        lifts = values - (reward / units)[:, None]
+        values, logging = _values_of(sums, kinds, requests)
+        lifts = values - logging
     # A replicate of very few clusters may have drawn no weight at all, and then has no value.
     values[~np.isfinite(lifts)] = lifts[~np.isfinite(lifts)] = np.nan
     return {
         f"{own}{name}": column
         for own, part in (("", values), ("lift_", lifts))
-        for name, column in bootstrap_effect(part, "two-sided", plan.confidence).items()
+        for name, column in bootstrap_effect(part.T, "two-sided", plan.confidence).items()
     }
 
 
