@@ -343,18 +343,15 @@ def log_ratio(
     t_q has the degrees of freedom of the two terms under the root. The interval is NaN unless both
     means are positive.
     """
-    with undefined_is_nan():
-        positive = (control.mean > 0) & (treatment.mean > 0) & (control.var + treatment.var > 0)
-        rel_c, rel_t = (one.var / np.square(one.mean) for one in (control, treatment))
-        log = np.log(np.where(positive, treatment.mean / control.mean, np.nan))
-    if multiplier is None:
-        multiplier = t_quantile(
-            _satterthwaite(rel_c, control.df, rel_t, treatment.df), alternative, confidence
-        )
-    half = multiplier * np.sqrt(rel_c + rel_t)
-    low, high = open_sided(log - half, log + half, alternative)
+
+    def log_of(one: Arm) -> Arm:
+        log = np.log(np.where(one.mean > 0, one.mean, np.nan))
+        return Arm(log, one.var / np.square(one.mean), one.df)
+
     with undefined_is_nan():  # the mean may be so close to 0 that the ratio has no upper bound
-        return np.expm1(low), np.expm1(high)
+        logs = both(log_of, (control, treatment))
+        found = effect(*logs, alternative, confidence, always_valid=multiplier)
+        return np.expm1(found.ci_low), np.expm1(found.ci_high)
 
 
 def one_sample(

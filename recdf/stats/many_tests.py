@@ -31,15 +31,16 @@ def adjust(p: Floats, method: Correction) -> Floats:
     ordered = p[order]
     # What the p-value of each rank is multiplied by.
     factors: dict[str, Any] = {
-        **dict.fromkeys(("holm", "hochberg"), steps),
-        "bonferroni": m,
+        **dict.fromkeys(("holm", "hochberg", "holm_sidak"), steps),
+        **dict.fromkeys(("bonferroni", "sidak"), m),
         "bh": m / ranks,
         "by": m / ranks * (1 / ranks).sum(),
+        "none": 1.0,
     }
-    if method in SIDAK:
-        with undefined_is_nan():  # the logarithm of 1 − 1
-            ordered = -np.expm1((m if method == "sidak" else steps) * np.log1p(-ordered))
-    ordered = factors.get(method, 1.0) * ordered
+    with undefined_is_nan():  # the logarithm of 1 − 1
+        logs = np.log1p(-ordered) if method in SIDAK else ordered
+        ordered = factors[method] * logs
+        ordered = -np.expm1(ordered) if method in SIDAK else ordered
     if method in ("holm", "holm_sidak"):
         ordered = np.maximum.accumulate(ordered)
     elif method in ("hochberg", "bh", "by"):
@@ -70,13 +71,12 @@ def joint_levels(
     m = np.maximum(np.bincount(family, ~np.isnan(p), minlength=1)[family], 1)
     if method == "by":
         m = m * np.cumsum(1 / np.arange(1, m.max(initial=1) + 1))[m.astype(np.int64) - 1]
-    scale = np.log1p(-alpha) if method in SIDAK else alpha
     with undefined_is_nan():
-        share = np.log1p(-p) / np.log1p(-p_adj) if method in SIDAK else p / p_adj
-        first, later = (
-            -np.expm1(scale * one) if method in SIDAK else scale * one for one in (1 / m, share)
-        )
-        return np.where(reject & (p > first), later, first)
+        given = (p, p_adj, alpha)
+        one, adjusted, level = (-np.log1p(-x) for x in given) if method in SIDAK else given
+        first = level / m
+        found = np.where(reject & (one > first), level * (one / adjusted), first)
+        return -np.expm1(-found) if method in SIDAK else found
 
 
 def widened_ratio(
@@ -129,21 +129,20 @@ def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
     nothing = np.full(len(diff), np.nan)
     if n < 2:
         return Heterogeneity(n, np.nan, np.nan, max(n - 1, 0), np.nan, np.nan, nothing, nothing)
-    unit = np.ldexp(1.0, np.frexp(se[known].min())[1])  # squares of tiny errors would be 0
+    unit = se[known].min()  # squares of tiny errors would be 0
     effects = diff[known] / unit
     variances = np.square(se[known] / unit)
-    w = variances.min() / variances  # relative weights: tiny standard errors would overflow
+    w = 1 / variances
     mean = w @ effects / w.sum()
-    q = w @ np.square(effects - mean) / variances.min()
-    spread = max(0.0, (q - (n - 1)) / (w.sum() - w @ w / w.sum())) * variances.min()
-    v = 1 / (1 / w + spread / variances.min())
+    q = w @ np.square(effects - mean)
+    spread = max(0.0, (q - (n - 1)) / (w.sum() - w @ w / w.sum()))
+    v = 1 / (variances + spread)
     centre = v @ effects / v.sum()
-    part = spread / (spread + variances)
+    part = spread * v
     shrunken = nothing.copy()
     errors = nothing.copy()
     shrunken[known] = unit * (centre + part * (effects - centre))
-    rest = np.square(1 - part) * variances.min() / v.sum()
-    errors[known] = unit * np.sqrt(part * variances + rest)
+    errors[known] = unit * np.sqrt(part * variances + np.square(1 - part) / v.sum())
     tau = unit * np.sqrt(spread)
     return Heterogeneity(n, unit * mean, q, n - 1, chi2_tail(q, n - 1), tau, shrunken, errors)
 
@@ -243,8 +242,7 @@ def launches_by_sign(
     m = y.mean() + by_x * (x - x.mean()) + by_y * (y - y.mean())
     s = np.sqrt(np.maximum(vy - by_x * c - by_y * vy, 0.0))
     with undefined_is_nan():
-        z = np.where(s > 0, m / s, np.sign(m) * np.inf)
-    z = np.where(np.isnan(z), 0.0, z)
+        z = np.nan_to_num(m / s, posinf=np.inf, neginf=-np.inf)
     above = ndtr(z)
     best = m * above + s * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     launched = x > 0

@@ -303,18 +303,15 @@ def permuted_t(
     sums = np.concatenate([centred, centred**2], axis=1)
     total = sums.sum(axis=0)
 
-    def welch_t(of_control: Floats, of_treatment: Floats) -> Floats:
-        """Return t from sums and sums of squares, which are the two halves of the last axis."""
-        found = []
-        for of, size in ((of_control, n_c), (of_treatment, n_t)):
-            parts, squares = np.split(of, 2, axis=1)
-            off = squares - parts**2 / size
-            # Rounding leaves 1e-17 where the values of an arm are all equal.
-            var = np.where(off > 1e-12 * np.abs(squares), off, 0.0) / (size - 1) / size
-            found.append((parts / size, var))
-        (mean_c, var_c), (mean_t, var_t) = found
-        diff = mean_t - mean_c
-        var = var_c + var_t
+    def welch_t(*arms: Floats) -> Floats:
+        """Return t from sums and sums of squares of both arms, the halves of the last axis."""
+        size = np.reshape([n_c, n_t], (2, 1, 1))
+        parts, squares = np.split(np.array(arms), 2, axis=2)
+        off = squares - parts**2 / size
+        # Rounding leaves 1e-17 where the values of an arm are all equal.
+        of_arms = np.where(off > 1e-12 * np.abs(squares), off, 0.0) / (size - 1) / size
+        diff = np.diff(parts / size, axis=0)[0]
+        var = of_arms.sum(axis=0)
         with undefined_is_nan():
             flat = np.where(diff == 0, 0.0, np.sign(diff) * np.inf)
             return np.where(var > 0, diff / np.sqrt(var), flat)
@@ -431,13 +428,10 @@ def sign_flip_p(
     """
     spread = np.sqrt(np.mean(sums**2, axis=0)) if scale is None else scale
     slack = tie * np.maximum(np.abs(observed), spread)
+    sizes = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}
+    size = sizes[alternative]
     with undefined_is_nan():
-        if alternative == "two-sided":
-            extreme = np.abs(sums) >= np.abs(observed) - slack
-        else:
-            extreme = (
-                sums >= observed - slack if alternative == "greater" else sums <= observed + slack
-            )
+        extreme = size(sums) >= size(observed) - slack
     return (1 + extreme.sum(axis=0)) / (len(sums) + 1)
 
 
