@@ -27,7 +27,7 @@ from ..inputs.codes import CodeColumn, Coded, encode_keys, first_rows
 from ..inputs.ids import IdColumn, alike_ids, read_by, take_rows, take_values
 from ..inputs.machine import each, rows_at_a_time, sizes
 from ..inputs.options import Options
-from ..inputs.sorting import distinct, offsets, order_of_codes, run_heads, spans
+from ..inputs.sorting import distinct, offsets, order_of_codes, run_heads
 from ..inputs.true_and_pred import ReadRows
 
 # The labels of lists: for each column of the key an array in its dtype, or a Series.
@@ -96,32 +96,16 @@ def encode_both(one: DataFrame, two: KeyColumns, names: Sequence[str]) -> tuple[
     return encode_keys([list(column) for column in zip(*pairs, strict=True)])
 
 
-@dataclass(frozen=True)
-class ListCodes:
-    """The list code of each row (or run of rows), by * n_keys + key; -1 for keys that are not
-    `inside`."""
-
-    key: Coded
-    by: Coded | None
-    n_by: int
-    n_keys: int
-    inside: ndarray | None
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def __getitem__(self, rows: slice) -> ndarray:
-        key = code = self.key[rows]
-        if self.by is not None:
-            by = self.by[rows]
-            code = (
-                by if self.n_by * self.n_keys < 2**31 else by.astype(np.int64)
-            ) * self.n_keys + key
-        return (
-            code
-            if self.inside is None
-            else np.where(self.inside.take(key), code, code.dtype.type(-1))
-        )
+def list_codes(
+    key: Coded, by: Coded | None, n_by: int, n_keys: int, inside: ndarray | None
+) -> ndarray:
+    """Return the list code of each row (or run of rows), by * n_keys + key; -1 for keys that are
+    not `inside`."""
+    of_key = code = key.all()
+    if by is not None:
+        narrow = n_by * n_keys < 2**31
+        code = (by.all() if narrow else by.all().astype(np.int64)) * n_keys + of_key
+    return code if inside is None else np.where(inside.take(of_key), code, code.dtype.type(-1))
 
 
 def place_of(lists: ndarray, codes: ndarray, n_codes: int) -> ndarray:
@@ -191,26 +175,26 @@ Made = TypeVar("Made")
 @dataclass(frozen=True)
 class Block:
     """Some lists of a table: list i is row[start[i]:start[i + 1]], in the order of the table, and
-    has code[i].
-
-    `row` is a slice where the block has consecutive rows of the table in their order. `columns` are
-    values of its rows.
-    """
+    has code[i]. `columns` are values of its rows."""
 
     code: ndarray
     start: ndarray
-    row: slice | ndarray
+    row: ndarray
     columns: list[ndarray]
 
     @property
     def first(self) -> ndarray:
         """The first row of each list."""
-        return rows_at(self.row, self.start[:-1])
+        return self.row.take(self.start[:-1])
 
-
-def rows_at(row: slice | ndarray, places: ndarray) -> ndarray:
-    """Return the rows of the table at some places of lists whose rows are these."""
-    return places + row.start if isinstance(row, slice) else row.take(places)
+    def where(self, keep: ndarray) -> Block:
+        """Keep the rows where `keep` is true. A list that loses all its rows is no list any
+        more."""
+        start = offsets(keep)[self.start]
+        lists = np.flatnonzero(np.diff(start))
+        edges = np.append(start[lists], start[-1])
+        values = [value[keep] for value in self.columns]
+        return Block(self.code[lists], edges, self.row[keep], values)
 
 
 @dataclass(frozen=True)
@@ -253,16 +237,12 @@ def list_blocks(
     edges = [0, *sorted({*cuts.tolist()} - {0, len(codes)}), len(codes)]
 
     def standing(a: int, z: int) -> Block:
-        rows = slice(int(start[a]), int(start[z]))
-        own = codes[a:z]
-        values = [column[rows] for column in columns]
-        inside = own >= 0
-        if inside.all():
-            return Block(own, start[a : z + 1] - rows.start, rows, values)
-        length = np.diff(start[a : z + 1])[inside]
-        row = spans(start[a:z][inside], length)
-        values = [value.take(row - rows.start) for value in values]
-        return Block(own[inside], offsets(length), row, values)
+        first, last = int(start[a]), int(start[z])
+        values = [column[first:last] for column in columns]
+        edges = start[a : z + 1]
+        block = Block(codes[a:z], edges - first, np.arange(first, last, dtype=np.int32), values)
+        inside = block.code >= 0
+        return block if inside.all() else block.where(np.repeat(inside, np.diff(edges)))
 
     makes = [partial(standing, a, z) for a, z in pairwise(edges)]
     return Blocks(len(makes), lambda: [makes])

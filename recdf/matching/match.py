@@ -8,6 +8,7 @@ It gives no warnings and accepts an empty population; the caller uses `overlap.w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
@@ -19,11 +20,11 @@ from pandas import DataFrame
 
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import encode, encode_keys, first_rows
-from ..inputs.frames import column, read_frame, read_order
+from ..inputs.frames import column, read_frame, read_numbers, read_order
 from ..inputs.list_cells import refuse_joined
 from ..inputs.machine import keep_freed_memory
 from ..inputs.options import ByName, Options, as_columns
-from ..inputs.sorting import distinct, flags_at, last_places, run_of, spans
+from ..inputs.sorting import distinct, flags_at, last_places, offsets, place_in_run, run_of, spans
 from ..inputs.true_and_pred import (
     BrokenRows,
     RowsRefused,
@@ -39,19 +40,34 @@ from ..inputs.true_and_pred import (
 )
 from .hits import HitArrays, Hits
 from .list_keys import (
+    Block,
+    Blocks,
     KeyColumns,
-    ListCodes,
     at_heads,
     encode_both,
     encode_by,
     key_frame,
     key_run_heads,
+    list_codes,
     place_of,
 )
 from .lists import Matched
 from .overlap import Overlap, samples_of
 from .pairing import Excluded
-from .ranked import base_lists, pred_blocks, propensities, rank_true
+from .ranked import (
+    Ranked,
+    base_lists,
+    pair,
+    pred_blocks,
+    propensities,
+    rank_pred,
+    rank_true,
+    refuse_duplicates,
+    refuse_ties,
+    relevant_last,
+    settle_pairs,
+    tied_rows,
+)
 from .side_tables.sides import Sides, read_sides
 from .true_and_pred_lists import (
     PredLists,
@@ -89,6 +105,10 @@ def match(
     steps.code(by_values)
     steps.rank()
     return steps.matched(compare=not part)
+
+
+# So many lists of a block are looked at, evenly spread, for an order that is not meant.
+LOOKED_AT = 100
 
 
 class _Steps:
@@ -190,14 +210,123 @@ class _Steps:
         inside = None
         if "pred" not in options.population.frames and len(self.population) < n_keys:
             inside = flags_at(self.population, n_keys)
-        codes = ListCodes(self.pred_key, self.by, self.n_by, n_keys, inside)
-        self.pred_lists = PredLists(
-            self.pred,
-            pred_blocks(self.pred, codes, self.pred_heads, n_keys * self.n_by, items.columns[1]),
-            *(items, true, gain, n_keys, options, self.excluded, self.hints.doubts),
-        )
         self.true_lists, self.gain = true, gain
-        self.counts |= self.pred_lists.counts
+        codes = list_codes(self.pred_key, self.by, self.n_by, n_keys, inside)
+        self.pred_lists = self._rank_pred(
+            pred_blocks(self.pred, codes, self.pred_heads, n_keys * self.n_by, items.columns[1])
+        )
+
+    def _rank_pred(self, blocks: Blocks) -> PredLists:
+        """Rank the blocks of `pred`, and pair them with the lists of `true`."""
+        true = self.true_lists
+        # Where the rows of each key stand in `true`.
+        self.true_start, self.true_length = np.zeros((2, self.n_keys), np.int64)
+        self.true_start[true.code] = true.start[:-1]
+        self.true_length[true.code] = np.diff(true.start)
+        parts = blocks.each(self._measured)
+        counts: Counter[str] = Counter()
+        doubtful: Counter[str] = Counter()
+        n_lists = n_rows = 0
+        for own, found, doubts, _ in parts:  # places and lists count over all blocks
+            own["place"] += np.int32(n_rows)
+            own["repeat"] = own["repeat"] + n_rows
+            own["repeat_list"] = own["repeat_list"] + n_lists
+            n_lists += len(own["code"])
+            n_rows += int(own["length"].sum())
+            counts.update(found)
+            doubtful.update(doubts)
+        arrays = {name: np.concatenate([own[name] for own, *_ in parts]) for name in parts[0][0]}
+        refuse_ties(self.pred, arrays.pop("tied"), counts.pop("tied", 0), self.options)
+        repeated = arrays.pop("repeated")
+        refuse_duplicates(self.pred, repeated, counts["pred_duplicates"], self.options)
+        self.counts |= counts
+        start = offsets(arrays.pop("length"))
+        return PredLists(self.pred, [lists for *_, lists in parts], start, doubtful, **arrays)
+
+    def _measured(
+        self, block: Block
+    ) -> tuple[dict[str, ndarray], dict[str, int], dict[str, int], Ranked]:
+        """Return what is kept of one block: arrays as `PredLists` has them, among them rows of
+        `pred` to name in a message, which are `tied` or `repeated`; counts, doubts and lists."""
+        options = self.options
+        n_given = len(block.row)
+        if self.excluded is not None:
+            block = self.excluded.left_of(block, block.code % self.n_keys)
+        ranked = rank_pred(self.pred, block, self.items, options)
+        key = ranked.code % self.n_keys
+        start = self.true_start.take(key)
+        pairs = pair(ranked, self.true_lists.item, start, self.true_length.take(key), self.items.n)
+        if options.judged_only:  # only the items that `true` judges
+            pairs = pairs.where(self.gain[pairs.sought] >= 0)
+        lists = ranked
+        if options.ties == "worst":
+            lists, pairs = relevant_last(ranked, pairs, self.gain)
+        repeat = repeat_list = repeat_rank = pairs.repeat
+        if len(repeat):  # its rank counts all rows of the list that are not condensed away
+            n = len(ranked.item)
+            left = pairs.has_sought(n) if options.judged_only else np.ones(n, bool)
+            repeat = repeat[left[repeat]]
+            upto = offsets(left)
+            repeat_list = np.searchsorted(ranked.start, repeat, side="right") - 1
+            repeat_rank = upto[repeat + 1] - upto[ranked.start[repeat_list]]
+        tied = tied_rows(ranked) if options.ties == "raise" else ranked.row[:0]
+        repeated = lists.row[pairs.repeat[: 5 * (options.duplicates == "raise")]]
+        lists, pairs, counts = settle_pairs(lists, pairs, options)
+        if self.excluded is not None:
+            counts["pred_excluded"] = n_given - len(ranked.item)
+        if len(tied):
+            counts["tied"] = len(tied)
+        arrays = {
+            "code": lists.code,
+            "first": lists.first,
+            "length": np.diff(lists.start),
+            "n_pairs": pairs.n,
+            "rank": pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
+            "number": 1 + place_in_run(pairs.n),
+            "place": pairs.place.astype(np.int32),
+            "true_place": pairs.sought.astype(np.int32),
+            "repeat": pairs.repeat,
+            "repeat_list": repeat_list,
+            "repeat_rank": repeat_rank,
+            "tied": tied[:1],
+            "repeated": repeated,
+        }
+        return arrays, counts, self._doubtful(ranked), lists
+
+    def _doubtful(self, ranked: Ranked) -> dict[str, int]:
+        """Count for each doubt about the order the lists for which it holds, and those that were
+        looked at ("of counts").
+
+        Lists of two items count from 1 to 2 by chance, so that three are needed there.
+        """
+        found: dict[str, int] = {}
+        for doubt, name in self.hints.doubts.items():
+            length = np.diff(ranked.start)
+            some = np.flatnonzero(length >= (3 if doubt == "counts" else 2))
+            some = some[:: max(len(some) // LOOKED_AT, 1)]
+            length, place = length[some], spans(ranked.start[some], length[some])
+            start = np.cumsum(length) - length
+            within = place_in_run(length)
+            before = np.arange(len(place)) - 1
+            row = ranked.row[place]
+            table = self.pred
+            if name == table.number_col and table.number is not None:
+                number = table.number.take(row)
+            else:
+                values = table.frame[name].take(table.frame_rows(row))
+                number = read_numbers(values, f"{table.role}[{name!r}]")
+            if doubt == "distance":
+                holds = number >= 0
+            elif doubt == "counts":  # of a list, the last row has the largest score and comes first
+                holds = number == np.repeat(length, length) - within
+                holds &= (within == 0) | (row < row[before])
+            else:
+                above = number[before]
+                holds = (within == 0) | ~(number < above if is_rank(name) else number > above)
+            lists = np.logical_and.reduceat(holds, start) if len(start) else holds
+            n = int(np.count_nonzero(lists))
+            found |= {doubt: len(some) - n if doubt == "beside" else n, f"of {doubt}": len(some)}
+        return found
 
     def matched(self, compare: bool) -> Matched:
         """Put the lists of the population beside `true`."""
@@ -210,7 +339,7 @@ class _Steps:
             true.start,
             self.gain,
             true.item,
-            lambda places: self.true.frame_rows(true.rows(places)),
+            self.true.frame_rows(true.row),
         )
         of_list = place_of(lists, pred.code, n_keys * self.n_by)
         start = np.zeros(len(lists), np.int64)
@@ -238,7 +367,7 @@ class _Steps:
         users = None if self.users is None else self.users[0]
         weights = None
         if options.propensity_col is not None:
-            given = propensities(self.true, true.all_rows(), options.propensity_col)
+            given = propensities(self.true, true.row, options.propensity_col)
             weights = 1 / np.maximum(given, options.propensity_floor)
         return Matched(
             keys={name: one for name, one in labels.items() if name not in self.in_true},
@@ -267,14 +396,20 @@ class _Steps:
             n_excluded=None
             if excluded is None
             else lambda inside: excluded.n_distinct(inside).take(key),
-            values=item_values(
-                (self.pred, pred), (self.true, true), self.checked.get("items"), self.items, options
+            values=None
+            if options.value_col is None
+            else item_values(
+                (self.pred, pred.lists),
+                (self.true, true),
+                self.checked.get("items"),
+                self.items,
+                options.value_col,
             ),
             weight=list_weights(labels, self.true, true, true_list, users, options),
             item_weights=weights,
             rating=Rating(
-                lambda: raw_ratings(self.true, true.all_rows(), options),
-                lambda: raw_scores(self.pred, pred.all_rows()),
+                lambda: raw_ratings(self.true, true.row, options),
+                lambda: raw_scores(self.pred, pred.lists.row),
             ),
             responses=cache(lambda name: responses_of(self.true, true, name)),
             user_groups=cache(partial(user_groups_of, labels, users, options)),

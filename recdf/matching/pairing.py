@@ -32,7 +32,7 @@ from ..inputs.sorting import (
     sort_within,
     windows,
 )
-from .list_keys import Block, at_heads, key_run_heads, list_blocks, rows_at
+from .list_keys import Block, at_heads, key_run_heads, list_blocks
 
 
 @dataclass(frozen=True)
@@ -276,11 +276,4 @@ class Excluded:
             item, start[:-1], np.diff(start), self.item, begin, self.length.take(key), self.n_items
         )
         out = pairs.has_sought(len(item))
-        if not out.any():
-            return block
-        rows = np.flatnonzero(~out)
-        start = np.searchsorted(rows, start)
-        lists = np.flatnonzero(np.diff(start))
-        row = rows_at(block.row, rows)
-        start = np.append(start[lists], len(rows))
-        return Block(block.code[lists], start, row, [values.take(rows) for values in block.columns])
+        return block.where(~out) if out.any() else block

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy import ndarray
@@ -19,9 +18,17 @@ from ..errors import DataError, DuplicateError, TieError
 from ..inputs.codes import CodeColumn, Coded, IdCodes
 from ..inputs.frames import float_column
 from ..inputs.options import Options
-from ..inputs.sorting import distinct, last_places, offsets, rank_within, spans, stable_order
+from ..inputs.sorting import (
+    distinct,
+    flags_at,
+    last_places,
+    offsets,
+    rank_within,
+    spans,
+    stable_order,
+)
 from ..inputs.true_and_pred import ReadRows
-from .list_keys import Block, Blocks, list_blocks, rows_at
+from .list_keys import Block, Blocks, list_blocks
 from .pairing import Excluded, Pairs, pair_within
 
 
@@ -30,41 +37,37 @@ class Ranked:
     """Rows of a table list after list, best first.
 
     `code` : code of each list · `first` : row of the table where the list first appears · `start`
-    (n_lists + 1) : first place of each list · `item` : item code at each place · `row` : row of the
-    table at each place, a slice where the rows keep the table's order · `level` : equal for rows of
-    a list with equal numbers, and larger for every later number; None where no two are equal.
+    (n_lists + 1) : first place of each list · `item`, `row` : item code and row of the table at
+    each place · `tied` : whether the row at a place has the same number as the one before it in its
+    list; None where no row has.
     """
 
     code: ndarray
     first: ndarray
     start: ndarray
     item: ndarray
-    row: slice | ndarray
-    level: ndarray | None = None
-
-    def rows(self, places: ndarray) -> ndarray:
-        """Return the rows of the table at some places."""
-        return rows_at(self.row, places)
-
-    def all_rows(self) -> ndarray:
-        """Row of the table at each place."""
-        return np.arange(self.row.start, self.row.stop) if isinstance(self.row, slice) else self.row
+    row: ndarray
+    tied: ndarray | None
 
     def moved(self, places: ndarray) -> Ranked:
-        """Reorder rows within their lists: the row at place i of the result was at places[i]."""
-        level = None if self.level is None else self.level[places]
-        return replace(self, item=self.item[places], row=self.rows(places), level=level)
-
-    def without(self, places: ndarray) -> Ranked:
-        """Leave out the rows at some places."""
-        keep = np.ones(len(self.item), bool)
-        keep[places] = False
-        return self.kept(keep)
+        """Reorder rows within their ties: the row at place i of the result was at places[i]."""
+        return replace(self, item=self.item[places], row=self.row[places])
 
     def kept(self, keep: ndarray) -> Ranked:
         """Keep the rows where `keep` is true; later rows move up in rank, and a list may become
         empty."""
-        return replace(self.moved(np.flatnonzero(keep)), start=offsets(keep)[self.start])
+        tied = self.tied
+        if tied is not None:  # rows of one level have equal numbers
+            level = np.cumsum(~tied)[keep]
+            tied = np.diff(level, prepend=0) == 0
+        return Ranked(
+            self.code,
+            self.first,
+            offsets(keep)[self.start],
+            self.item[keep],
+            self.row[keep],
+            tied,
+        )
 
 
 def joined(blocks: Sequence[Ranked]) -> Ranked:
@@ -72,69 +75,62 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
     if len(blocks) == 1:
         return blocks[0]
     length = np.concatenate([np.diff(lists.start) for lists in blocks])
-    slices = [lists.row for lists in blocks if isinstance(lists.row, slice)]
-    row: slice | ndarray
-    if len(slices) == len(blocks) and all(one.stop == two.start for one, two in pairwise(slices)):
-        row = slice(slices[0].start, slices[-1].stop)
-    else:
-        row = np.concatenate([lists.all_rows() for lists in blocks], dtype=np.int32)
-    level = None
-    if any(lists.level is not None for lists in blocks):
-        levels = [
-            np.arange(len(one.item), dtype=np.int32) if one.level is None else one.level
-            for one in blocks
-        ]
-        above = offsets(np.array([level[-1] + 1 if len(level) else 0 for level in levels]))
-        level = np.concatenate(
-            [level + np.int32(first) for level, first in zip(levels, above[:-1], strict=True)]
+    tied = None
+    if any(lists.tied is not None for lists in blocks):
+        tied = np.concatenate(
+            [
+                np.zeros(len(lists.item), bool) if lists.tied is None else lists.tied
+                for lists in blocks
+            ]
         )
-    code, first, item = (
+    code, first, item, row = (
         np.concatenate([getattr(lists, name) for lists in blocks])
-        for name in ("code", "first", "item")
+        for name in ("code", "first", "item", "row")
     )
-    return Ranked(code, first, offsets(length), item, row, level)
+    return Ranked(code, first, offsets(length), item, row, tied)
 
 
 def _rank_block(block: Block, descending: bool) -> Ranked:
     """Order each list by the second column, if there is one: best first, NaN last; equal numbers
     keep their order."""
     (item, *number), start, row = block.columns, block.start, block.row
+    in_order = Ranked(block.code, block.first, start, item, row, None)
     if not number:
-        return Ranked(block.code, block.first, start, item, row)
+        return in_order
     (key,) = number
     heads = start[(start > 0) & (start < len(key))]
     step = key[1:] < key[:-1] if descending else key[1:] > key[:-1]
     step[heads - 1] = True  # the next row begins another list
     if step.all():
-        return Ranked(block.code, block.first, start, item, row)
+        return in_order
     moved = rank_within(key, start, descending)
     if moved is not None:
         places, key = moved
         item = item.take(places)
-        row = rows_at(row, places)
+        row = row.take(places)
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
         same |= np.isnan(key[1:]) & np.isnan(key[:-1])
     same[heads - 1] = False
-    level = np.cumsum(np.append(True, ~same), dtype=np.int32) if same.any() else None
-    return Ranked(block.code, block.first, start, item, row, level)
+    tied = np.append(False, same) if same.any() else None
+    return replace(in_order, item=item, row=row, tied=tied)
 
 
 def _tie_order(lists: Ranked, second: ndarray) -> ndarray | None:
-    """Return the places that order the rows of each level by `second`, which are integers.
+    """Return the places that order tied rows by `second`, which are integers.
 
     Equal rows keep their order. The result is None if the rows are in order already.
     """
-    level = lists.level
+    tied = lists.tied
     start = lists.start
-    assert level is not None
-    falls = np.flatnonzero((level[1:] == level[:-1]) & (second[1:] < second[:-1]))
+    assert tied is not None
+    falls = np.flatnonzero(tied[1:] & (second[1:] < second[:-1]))
     if not len(falls):
         return None
     mixed = distinct(np.searchsorted(start, falls, side="right") - 1)
     rows = spans(start[mixed], np.diff(start)[mixed])
     order = np.arange(len(lists.item))
-    order[rows] = rows[stable_order([level[rows], second[rows]])]
+    order[rows] = rows[stable_order([np.cumsum(~tied[rows]), second[rows]])]
     return order
 
 
@@ -171,12 +167,12 @@ def rank_true(
     first, repeat = np.concatenate(places, axis=1)
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
-        refuse_duplicates(table, lists.rows(repeat), len(repeat), options)
+        refuse_duplicates(table, lists.row[repeat], len(repeat), options)
         if (name := options.propensity_col) is not None:
-            one, other = (propensities(table, lists.rows(at), name) for at in (first, repeat))
+            one, other = (propensities(table, lists.row[at], name) for at in (first, repeat))
             differ = np.flatnonzero(one != other)
             if len(differ):
-                row = lists.rows(repeat[differ[:1]])
+                row = lists.row[repeat[differ[:1]]]
                 some = differ[0]
                 # The message too is the same for every order of rows.
                 low, high = sorted([one[some].item(), other[some].item()])
@@ -187,7 +183,7 @@ def rank_true(
                     "propensity, so keep one row of each"
                 )
         if options.duplicates == "drop":
-            lists = lists.without(repeat)
+            lists = lists.kept(~flags_at(repeat, len(lists.item)))
     return lists, gain[lists.row] if number else gain[: len(lists.item)]
 
 
@@ -246,7 +242,7 @@ def rank_pred(table: ReadRows, block: Block, items: IdCodes, options: Options) -
     """Rank recommended lists, best first. Ties are broken here by every rule except the one that
     needs relevance."""
     lists = _rank_block(block, table.descending)
-    if lists.level is None or options.ties in ("raise", "row"):
+    if lists.tied is None or options.ties in ("raise", "row"):
         return lists
     rank = items.rank()
     second = lists.item if rank is None else rank[lists.item]
@@ -256,9 +252,7 @@ def rank_pred(table: ReadRows, block: Block, items: IdCodes, options: Options) -
 
 def tied_rows(lists: Ranked) -> ndarray:
     """Return the rows of the table that have the same number as the row before them."""
-    if lists.level is None:
-        return np.empty(0, np.int64)
-    return lists.rows(np.flatnonzero(np.diff(lists.level) == 0))
+    return lists.row[:0] if lists.tied is None else lists.row[lists.tied]
 
 
 def pair(
@@ -281,7 +275,7 @@ def pair(
 
 def relevant_last(lists: Ranked, pairs: Pairs, gain: ndarray) -> tuple[Ranked, Pairs]:
     """Order the rows of each tie by their gains, smallest first."""
-    if lists.level is None:
+    if lists.tied is None:
         return lists, pairs
     gains = gain[pairs.sought]
     grades = np.unique(gains[gains > 0])
@@ -359,6 +353,6 @@ def base_lists(
     refuse_ties(table, tied, len(tied), options)
     repeat = repeats(lists, items.n).repeat
     if len(repeat):
-        refuse_duplicates(table, lists.rows(repeat), len(repeat), options)
-        lists = lists.without(repeat)
+        refuse_duplicates(table, lists.row[repeat], len(repeat), options)
+        lists = lists.kept(~flags_at(repeat, len(lists.item)))
     return BaseLists(lists.start, lists.item, last_places(lists.code, n_keys)[key])

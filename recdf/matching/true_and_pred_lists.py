@@ -14,7 +14,6 @@ Weights are finite and at least 0, and every list has one. They come from one pl
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,24 +26,16 @@ from pandas import DataFrame, Series
 
 from ..errors import DataError, OptionError, examples
 from ..inputs.codes import IdCodes, encode_keys
-from ..inputs.frames import column, float_column, read_numbers, read_values
+from ..inputs.frames import column, float_column, read_values
 from ..inputs.ids import as_series, check_labels, read_ids
 from ..inputs.options import Options
-from ..inputs.sorting import distinct, offsets, place_in_run, run_of, spans
-from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank, read_weights
+from ..inputs.sorting import distinct, offsets, place_in_run, run_of
+from ..inputs.true_and_pred import ReadRows, read_weights
 from .hits import HitArrays, Hits
-from .list_keys import Block, Blocks, KeyColumns
-from .pairing import Excluded, Pairs
+from .list_keys import KeyColumns
 from .ranked import (
     Ranked,
     joined,
-    pair,
-    rank_pred,
-    refuse_duplicates,
-    refuse_ties,
-    relevant_last,
-    settle_pairs,
-    tied_rows,
 )
 from .side_tables.catalogue import unique_rows
 from .side_tables.sides import CheckedSide
@@ -61,7 +52,11 @@ class TrueLists:
     start: ndarray
     gain: ndarray
     item: ndarray
-    rows: Callable[[ndarray], ndarray]  # from places to positions in the frame `true`
+    row: ndarray  # positions in the frame `true`
+
+    def rows(self, places: ndarray) -> ndarray:
+        """Return the positions in the frame of the rows at some places."""
+        return self.row.take(places)
 
     @cached_property
     def n_relevant(self) -> ndarray:
@@ -111,31 +106,26 @@ class TrueLists:
         """
         rows = np.flatnonzero(keep)
         to = offsets(keep)
-        places = lambda at: self.rows(rows[at])  # noqa: E731
-        return TrueLists(to[self.start], self.gain[rows], self.item[rows], places), rows, to
+        kept = TrueLists(to[self.start], self.gain[rows], self.item[rows], self.row[rows])
+        return kept, rows, to
 
 
-class _Block(NamedTuple):
-    """What is kept of one block: arrays as `PredLists` has them, among them rows of `pred` to name
-    in a message, which are `tied` or `repeated`; and its lists."""
-
-    arrays: dict[str, ndarray]
-    counts: dict[str, int]
-    doubtful: dict[str, int]
-    lists: Ranked
-
-
+@dataclass
 class PredLists:
     """The lists of `pred`. Places count its rows list after list, best first.
 
-    `code` : code of each list · `first` : row of the table where the list first appears · `start`
-    (n_lists + 1) : first place of each list · `n_pairs` : number of judged rows of each list ·
-    `rank`, `number`, `place`, `true_place` : what `Hits` says of each judged row, by ascending
-    place · `repeat` : places whose item stands earlier in the same list · `repeat_list`,
-    `repeat_rank` : the list of each repeated row, and its rank before repeated rows were dropped ·
-    `some_tie` : whether some list has equal scores, or equal ranks.
+    `start` (n_lists + 1) : first place of each list · `doubtful` : for each doubt about the order,
+    the lists for which it holds, and those that were looked at · `code` : code of each list ·
+    `first` : row of the table where the list first appears · `n_pairs` : number of judged rows of
+    each list · `rank`, `number`, `place`, `true_place` : what `Hits` says of each judged row, by
+    ascending place · `repeat` : places whose item stands earlier in the same list · `repeat_list`,
+    `repeat_rank` : the list of each repeated row, and its rank before repeated rows were dropped.
     """
 
+    table: ReadRows
+    parts: list[Ranked]
+    start: ndarray
+    doubtful: Mapping[str, int]
     code: ndarray
     first: ndarray
     n_pairs: ndarray
@@ -147,171 +137,41 @@ class PredLists:
     repeat_list: ndarray
     repeat_rank: ndarray
 
-    def __init__(
-        self,
-        table: ReadRows,
-        blocks: Blocks,
-        items: IdCodes,
-        true: Ranked,
-        gain: ndarray,
-        n_keys: int,
-        options: Options,
-        excluded: Excluded | None,
-        doubts: Mapping[OrderDoubt, str],
-    ) -> None:
-        """Rank the blocks of a table, and pair them with the lists of `true`, which have these
-        gains."""
-        self._table, self._items, self._excluded = table, items, excluded
-        self._true, self._gain, self._options, self._n_keys = true, gain, options, n_keys
-        self._doubts = doubts
-        # Where the rows of each key stand in `true`.
-        self._true_start, self._true_length = np.zeros((2, n_keys), np.int64)
-        self._true_start[true.code] = true.start[:-1]
-        self._true_length[true.code] = np.diff(true.start)
-        parts = blocks.each(self._measured)
-        n_lists = n_rows = 0
-        for own in (part.arrays for part in parts):  # places and lists count over all blocks
-            own["place"] += np.int32(n_rows)
-            own["repeat"] = own["repeat"] + n_rows
-            own["repeat_list"] = own["repeat_list"] + n_lists
-            n_lists += len(own["code"])
-            n_rows += int(own["length"].sum())
-        for name in parts[0].arrays:
-            setattr(self, name, np.concatenate([part.arrays[name] for part in parts]))
-        length, tied, repeated = map(vars(self).pop, ("length", "tied", "repeated"))
-        self.start = offsets(length)
-        self.counts: Counter[str] = Counter()
-        self.doubtful: Counter[str] = Counter()
-        for part in parts:
-            self.counts.update(part.counts)
-            self.doubtful.update(part.doubtful)
-        refuse_ties(table, tied, self.counts.pop("tied", 0), options)
-        refuse_duplicates(table, repeated, self.counts["pred_duplicates"], options)
-        self.some_tie = any(part.lists.level is not None for part in parts)
-        self._parts = [part.lists for part in parts]
-
     def __len__(self) -> int:
         return int(self.start[-1])
 
-    def _ranked(self, block: Block) -> Ranked:
-        if self._excluded is not None:
-            block = self._excluded.left_of(block, block.code % self._n_keys)
-        return rank_pred(self._table, block, self._items, self._options)
-
-    def _paired(self, lists: Ranked) -> Pairs:
-        """Find in each list the items that `true` has for its key, or only those that it judges."""
-        key = lists.code % self._n_keys
-        start = self._true_start.take(key)
-        pairs = pair(lists, self._true.item, start, self._true_length.take(key), self._items.n)
-        return pairs.where(self._gain[pairs.sought] >= 0) if self._options.judged_only else pairs
-
-    def _measured(self, block: Block) -> _Block:
-        options = self._options
-        ranked = self._ranked(block)
-        lists, pairs = ranked, self._paired(ranked)
-        if options.ties == "worst":
-            lists, pairs = relevant_last(ranked, pairs, self._gain)
-        repeat = repeat_list = repeat_rank = pairs.repeat
-        if len(repeat):  # its rank counts all rows of the list that are not condensed away
-            n = len(ranked.item)
-            left = pairs.has_sought(n) if options.judged_only else np.ones(n, bool)
-            repeat = repeat[left[repeat]]
-            upto = offsets(left)
-            repeat_list = np.searchsorted(ranked.start, repeat, side="right") - 1
-            repeat_rank = upto[repeat + 1] - upto[ranked.start[repeat_list]]
-        tied = tied_rows(ranked) if options.ties == "raise" else ranked.start[:0]
-        repeated = lists.rows(pairs.repeat[: 5 * (options.duplicates == "raise")])
-        lists, pairs, counts = settle_pairs(lists, pairs, options)
-        if self._excluded is not None:
-            counts["pred_excluded"] = len(block.columns[0]) - len(ranked.item)
-        if len(tied):
-            counts["tied"] = len(tied)
-        arrays = {
-            "code": lists.code,
-            "first": lists.first,
-            "length": np.diff(lists.start),
-            "n_pairs": pairs.n,
-            "rank": pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
-            "number": 1 + place_in_run(pairs.n),
-            "place": pairs.place.astype(np.int32),
-            "true_place": pairs.sought.astype(np.int32),
-            "repeat": pairs.repeat,
-            "repeat_list": repeat_list,
-            "repeat_rank": repeat_rank,
-            "tied": tied[:1],
-            "repeated": repeated,
-        }
-        return _Block(arrays, counts, self._doubtful(ranked), lists)
-
-    def _doubtful(self, ranked: Ranked) -> dict[str, int]:
-        """Count for each doubt about the order the lists for which it holds, and those that were
-        looked at ("of counts").
-
-        Lists of two items count from 1 to 2 by chance, so that three are needed there.
-        """
-        found: dict[str, int] = {}
-        for doubt, name in self._doubts.items():
-            length = np.diff(ranked.start)
-            some = np.flatnonzero(length >= (3 if doubt == "counts" else 2))
-            some = some[:: max(len(some) // LOOKED_AT, 1)]
-            length, place = length[some], spans(ranked.start[some], length[some])
-            start = np.cumsum(length) - length
-            within = place_in_run(length)
-            before = np.arange(len(place)) - 1
-            row = ranked.rows(place)
-            table = self._table
-            if name == table.number_col and table.number is not None:
-                number = table.number.take(row)
-            else:
-                values = table.frame[name].take(table.frame_rows(row))
-                number = read_numbers(values, f"{table.role}[{name!r}]")
-            if doubt == "distance":
-                holds = number >= 0
-            elif doubt == "counts":  # of a list, the last row has the largest score and comes first
-                holds = number == np.repeat(length, length) - within
-                holds &= (within == 0) | (row < row[before])
-            else:
-                above = number[before]
-                holds = (within == 0) | ~(number < above if is_rank(name) else number > above)
-            lists = np.logical_and.reduceat(holds, start) if len(start) else holds
-            n = int(np.count_nonzero(lists))
-            found |= {doubt: len(some) - n if doubt == "beside" else n, f"of {doubt}": len(some)}
-        return found
-
     @property
-    def _lists(self) -> Ranked:
+    def lists(self) -> Ranked:
         """The lists with all their rows, in place of those of blocks."""
-        if len(self._parts) > 1:
-            self._parts = [joined(self._parts)]
-        return self._parts[0]
+        if len(self.parts) > 1:
+            self.parts = [joined(self.parts)]
+        return self.parts[0]
 
     @property
     def item(self) -> ndarray:
         """Item code at each place."""
-        return self._lists.item
+        return self.lists.item
 
     @property
     def as_given(self) -> bool:
         """Whether the rows have the order that they have in the frame."""
-        return isinstance(self._lists.row, slice) and self._table.row is None
-
-    def all_rows(self) -> ndarray:
-        """Row of the table at each place."""
-        return self._lists.all_rows()
+        return np.array_equal(self.rows(np.arange(len(self))), np.arange(len(self.table.frame)))
 
     def rows(self, places: ndarray) -> ndarray:
         """Return the positions in the frame of the rows at some places."""
-        return self._table.frame_rows(self._lists.rows(places))
+        return self.table.frame_rows(self.lists.row.take(places))
 
     @property
+    def some_tie(self) -> bool:
+        """Whether some list has equal scores, or equal ranks."""
+        return any(lists.tied is not None for lists in self.parts)
+
+    @cached_property
     def level(self) -> ndarray | None:
         """A number per place: equal for equal scores of a list, and larger for every later score;
         None without ties."""
-        return self._lists.level if self.some_tie else None
-
-
-# So many lists of a block are looked at, evenly spread, for an order that is not meant.
-LOOKED_AT = 100
+        tied = self.lists.tied if self.some_tie else None
+        return None if tied is None else np.cumsum(~tied, dtype=np.int32)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -359,30 +219,27 @@ def responses_of(table: ReadRows, lists: Ranked, name: str) -> ndarray | None:
     if len(found) and found.min() < 0:
         below = examples(found[found < 0])
         raise DataError(f"{table.role}[{name!r}] holds negative numbers ({below}); expected counts")
-    return found.take(table.frame_rows(lists.all_rows()))
+    return found.take(table.frame_rows(lists.row))
 
 
 def item_values(
-    pred: tuple[ReadRows, PredLists],
+    pred: tuple[ReadRows, Ranked],
     true: tuple[ReadRows, Ranked],
     catalogue: CheckedSide | None,
     items: IdCodes,
-    options: Options,
-) -> Values | None:
+    name: str,
+) -> Values:
     """Return the values in `value_col`: from the frame itself where it has the column, else from
     the catalogue."""
-    name = options.value_col
     of_item = None
     found = []
-    if name is None:
-        return None
     if catalogue is not None and name in catalogue.frame.columns:
         row_of = unique_rows(items.codes[2], items.n, "items")
         of_item = np.append(read_values(catalogue.frame, name, "items"), np.nan)[row_of]
     for table, lists in (pred, true):
         if of_item is None or name in table.frame.columns:
             values = read_values(table.frame, name, table.role)
-            values = values.take(table.frame_rows(lists.all_rows()))
+            values = values.take(table.frame_rows(lists.row))
         else:
             values = of_item[lists.item]
             if n := len(distinct(lists.item[np.isnan(values)])):
@@ -416,12 +273,12 @@ def list_weights(
     if source is None:
         return None
     if source == "true":
-        given = float_column(rows.frame, name, "true").take(rows.frame_rows(true.all_rows()))
+        given = float_column(rows.frame, name, "true").take(rows.frame_rows(true.row))
         start = true.start[:-1]
         of_list = run_of(np.diff(true.start))
         changes = distinct(of_list[given != given.take(start)[of_list]])
         if len(changes):
-            first = rows.frame_rows(true.rows(start[changes[:1]]))
+            first = rows.frame_rows(true.row[start[changes[:1]]])
             key = rows.frame[options.list_key].iloc[first].to_dict("records")[0]
             raise DataError(
                 f"true[{name!r}] is not constant within {len(changes):,} lists, such as {key}; a "

@@ -211,7 +211,7 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
         n_excluded=None,
         cache={},
     )
-    beside = TrueLists(start, gain, true.item[rows], lambda places: true.rows(rows[places]))
+    beside = TrueLists(start, gain, true.item[rows], true.row[rows])
     return AspectLists(
         of_pairs.beside(found, beside, rows), owner, pairs[of_list] % aspects.n_aspects
     )
