@@ -27,12 +27,12 @@ from ..inputs.sorting import (
     distinct,
     flags_at,
     offsets,
+    order_of_codes,
     place_in_run,
     run_of,
-    sort_within,
     windows,
 )
-from .list_keys import Block, at_heads, key_run_heads, list_blocks
+from .list_keys import Block, at_heads
 
 
 @dataclass(frozen=True)
@@ -208,12 +208,13 @@ FrameKeys = tuple[Sequence[IdColumn], Coded, ndarray | None]
 
 @dataclass(frozen=True)
 class Excluded:
-    """The items that go out of the lists of each key: `item`; `start` and `length` by key.
-    `n_items` is above them."""
+    """The items that go out of lists: those of user i are item[start[i]:start[i + 1]], and `user`
+    has the user of each key; the last one stands for a key without any. `n_items` is above the
+    items."""
 
-    item: ndarray
+    user: ndarray
     start: ndarray
-    length: ndarray
+    item: ndarray
     n_items: int
 
     @classmethod
@@ -236,44 +237,35 @@ class Excluded:
             known.append(np.flatnonzero(first >= 0))
             first = first[known[-1]]
             tables.append(at_heads(keys, first if rows is None else rows[first]))
-        heads = key_run_heads(users)
-        (*of_frames, code), n = encode_keys([*tables, at_heads(users, heads)])
-        user, place = (
-            np.full(n_keys, n, np.int64),
-            np.full(n, -1, np.int32),
-        )  # users that no list has are left out
+        (*of_frames, of_rows), n = encode_keys([*tables, users])
+        user = np.full(n_keys, n)
         for codes, coded in zip(known, of_frames, strict=True):
-            user[codes] = place[coded.all()] = coded.all()
-        blocks = list_blocks(code.mapped(place), heads, len(item), n, [item]).each(
-            lambda block: block
-        )
-        items = np.concatenate([block.columns[0] for block in blocks])
-        start = np.zeros(n + 1, np.int64)
-        length = np.zeros(n + 1, np.int64)
-        above = 0
-        for block in blocks:
-            start[block.code], length[block.code] = block.start[:-1] + above, np.diff(block.start)
-            above += len(block.columns[0])
-        return cls(items, start.take(user), length.take(user), n_items)
+            user[codes] = coded.all()
+        code = of_rows.all()
+        start = offsets(np.bincount(code, minlength=n + 1))
+        return cls(user, start, item.all().take(order_of_codes(code, n)), n_items)
+
+    @property
+    def length(self) -> ndarray:
+        """Number of excluded rows of each key."""
+        return np.diff(self.start).take(self.user)
 
     def n_distinct(self, inside: ndarray) -> ndarray:
         """Return for each key the number of its different items that are `inside` (bool per item
         code)."""
-        item = self.item.astype(np.int64)
-        edges = np.append(distinct(self.start[self.length > 0]), len(item))
-        sort_within(item, edges)
-        new = np.append(True, item[1:] != item[:-1])
-        new[edges[:-1]] = True
-        above = offsets(new & inside[item])
-        return above[self.start + self.length] - above[self.start]
+        user = run_of(np.diff(self.start))
+        user, item = np.divmod(distinct(user * self.n_items + self.item), self.n_items)
+        return np.bincount(user[inside[item]], minlength=len(self.start)).take(self.user)
 
     def left_of(self, block: Block, key: ndarray) -> Block:
         """Return the lists that are left of a block. `key` is the key code of each of its lists."""
         item = block.columns[0]
         start = block.start
-        begin = self.start.take(key)
+        user = self.user.take(key)
+        begin = self.start.take(user)
+        length = self.start.take(user + 1) - begin
         pairs = pair_within(
-            item, start[:-1], np.diff(start), self.item, begin, self.length.take(key), self.n_items
+            item, start[:-1], np.diff(start), self.item, begin, length, self.n_items
         )
         out = pairs.has_sought(len(item))
         return block.where(~out) if out.any() else block

@@ -8,9 +8,9 @@ library that holds them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, TypedDict
 from uuid import UUID
 
 import numpy as np
@@ -20,7 +20,6 @@ from pandas import Series
 from ...inputs.codes import GOLDEN, mix_texts, mix_words
 from ...inputs.machine import each
 
-OfRows = TypeVar("OfRows")
 DIGEST_BYTES = 8
 
 # So many rows are read at a time, which stay in the processor's cache.
@@ -42,8 +41,8 @@ def described(columns: Sequence[Series], ordered: bool = False) -> DescribedSide
     names = [str(series.name) for series in columns]
     rows = len(columns[0]) if columns else 0
     order = [Series(np.arange(rows))] if ordered else []
-    total = sum(_of_blocks([*columns, *order], lambda found: int(found.sum())))
-    text = repr((names, rows, total % 2**64)).encode("utf-8", "backslashreplace")
+    total = int(_hashed_rows([*columns, *order], rows).sum())  # below 2**64, where it starts again
+    text = repr((names, rows, total)).encode("utf-8", "backslashreplace")
     return {
         "columns": names,
         "rows": rows,
@@ -53,63 +52,42 @@ def described(columns: Sequence[Series], ordered: bool = False) -> DescribedSide
 
 def hashes(labels: Series) -> np.ndarray:
     """Return a hash of each label of a column, equal for equal labels, whatever their dtype."""
-    return np.concatenate(_of_blocks([labels], lambda found: found) or [np.zeros(0, np.uint64)])
+    return _hashed_rows([labels], len(labels))
 
 
-def _of_blocks(columns: Sequence[Series], made: Callable[[np.ndarray], OfRows]) -> list[OfRows]:
-    """Return what is made of the hashes of the rows of each block."""
-    bits = [_Bits.of(series.array) for series in columns]
-    n = len(columns[0]) if columns else 0
+def _hashed_rows(columns: Sequence[Series], n: int) -> np.ndarray:
+    """Return a hash of each row."""
+    arrays = [plain_values(series.array) for series in columns]
 
-    def block(first: int) -> OfRows:
+    def block(first: int) -> np.ndarray:
         hashed = np.full(min(READ, n - first), GOLDEN)
-        for one in bits:
-            mix_words(hashed, one.words(slice(first, first + READ)))
+        for array in arrays:
+            mix_words(hashed, _bits_of(array[first : first + READ]))
         mix_words(hashed, GOLDEN)  # without it, few rows could add up to the sum of others
-        return made(hashed)
+        return hashed
 
-    return each(block, range(0, n, READ))
+    return np.concatenate([np.zeros(0, np.uint64), *each(block, range(0, n, READ))])
 
 
-class _Bits(NamedTuple):
-    """64 bits of each value: those of a number, or a hash of a text, or those of a label by its
-    code; `null` marks nulls."""
-
-    values: Any
-    codes: np.ndarray | None = None
-    null: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, values: Any) -> _Bits:
-        array = plain_values(values)
-        null = np.asarray(array.is_null(), bool) if array.null_count else None
-        if pa.types.is_dictionary(array.type):
-            codes = array.indices.fill_null(0).to_numpy()
-            table = cls.of(array.dictionary).words(slice(None))
-            return cls(np.append(table, GOLDEN), codes, null)
-        is_text = pa.types.is_large_string(array.type)
-        array = array if null is None else array.fill_null("" if is_text else 0)
-        return cls(array if is_text else array.to_numpy(), None, null)
-
-    def words(self, rows: slice) -> np.ndarray:
-        if self.codes is not None:
-            words = self.values.take(self.codes[rows])
-        elif isinstance(self.values, pa.Array):
-            words = np.zeros(len(texts := self.values[rows]), np.uint64)
-            mix_texts(words, texts, sys.maxsize)
-        else:
-            numbers = self.values[rows]
-            words = numbers.view(np.uint64)
-            if numbers.dtype.kind == "f":  # whole numbers have the bits of integers
-                whole = (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**63)
-                integers = np.where(whole, numbers, 0).astype(np.int64).view(np.uint64)
-                words = np.where(whole, integers, words)
-        return words if self.null is None else np.where(self.null[rows], GOLDEN, words)
+def _bits_of(array: Any) -> np.ndarray:
+    """Return 64 bits of each value: those of a number, or a hash of a text."""
+    if pa.types.is_large_string(array.type):
+        words = np.zeros(len(array), np.uint64)
+        mix_texts(words, array, sys.maxsize)
+    else:
+        numbers = (array.fill_null(0) if array.null_count else array).to_numpy()
+        words = numbers.view(np.uint64)
+        if numbers.dtype.kind == "f":  # whole numbers have the bits of integers
+            whole = (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**63)
+            integers = np.where(whole, numbers, 0).astype(np.int64).view(np.uint64)
+            words = np.where(whole, integers, words)
+    return np.where(array.is_null(), GOLDEN, words) if array.null_count else words
 
 
 def plain_values(values: Any) -> Any:
     """Return values as an array of Arrow: integers and times (microseconds, in UTC) as int64 or
-    uint64, other numbers as float64, and everything else as text."""
+    uint64, other numbers as float64, and everything else as text; those of a dictionary by 64 bits
+    of each label."""
     try:
         array = pa.array(values, from_pandas=True)
     except (
@@ -123,7 +101,7 @@ def plain_values(values: Any) -> Any:
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return array
+        return pa.array(_bits_of(plain_values(array.dictionary))).take(array.indices)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return array.cast(pa.large_string())
     if pa.types.is_timestamp(kind):
