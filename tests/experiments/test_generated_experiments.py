@@ -9,7 +9,7 @@ import pytest
 
 import recdf as rd
 from recdf.inputs.machine import USUAL_SIZES, sized
-from recdf.judge import far_units
+from recdf.judge import in_parts
 
 VALUES = {
     "gamma": lambda rng, n: rng.gamma(2, 3, n),
@@ -97,7 +97,7 @@ def test_files_parts_and_dask_give_the_table_of_the_rows(seed, tmp_path, monkeyp
     dask = pytest.importorskip("dask.dataframe")
     users, given = experiment(seed)
     expected = table(users, given)
-    monkeypatch.setattr(far_units, "_WAITING", 100)
+    monkeypatch.setattr(in_parts, "_WAITING", 100)
     users.to_parquet(
         tmp_path / "users.parquet", index=False, row_group_size=max(50, len(users) // 3)
     )

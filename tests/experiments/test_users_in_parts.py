@@ -13,7 +13,7 @@ import recdf as rd
 from recdf.experiments.compare import variants
 from recdf.inputs import data_files
 from recdf.inputs.machine import USUAL_SIZES, sized, sizes
-from recdf.judge import far_units
+from recdf.judge import in_parts
 
 METRICS = {"revenue": "revenue", "hit": "hit", "ctr": ("clicks", "views"), "clicks": "clicks"}
 PAST = {"revenue": "before", "ctr": [("clicks_before", "views_before"), "before"]}
@@ -38,7 +38,7 @@ def some_users(shares=(0.5, 0.5), n=N):
 @pytest.fixture
 def parts(monkeypatch):
     """Small parts, of which few units are kept."""
-    monkeypatch.setattr(far_units, "_WAITING", 120)
+    monkeypatch.setattr(in_parts, "_WAITING", 120)
     with sized(replace(sizes(), summed_rows=100, summed_batch=512)):
         yield
 

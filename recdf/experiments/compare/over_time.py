@@ -586,7 +586,7 @@ def _arms_of_both(units: Units) -> tuple[Arm, Arm]:
     """The sums of both arms, of zeros and ones, with a variance in each cell of at least that of
     both arms in its stratum, so that a thin cell without a 1 has some.
 
-    The variance of both arms alone, as `judge.effects.stratified_shares` has it, rejects in 8 % of
+    The variance of both arms alone, as `judge.effects.means` has it, rejects in 8 % of
     trends without an effect where 16 users of a stratum are treated, since their sums over days are
     skewed.
     """

@@ -23,13 +23,13 @@ from ...inputs.data_files import OfBatches, UserParts, frame_of_table
 from ...inputs.options import as_columns
 from ...judge.aggregates import Aggregates, RowsNeeded
 from ...judge.choices import Columns, RaiseOrDrop, TwoPlaces
-from ...judge.effects.fits import fits
-from ...judge.effects.means import estimate
+from ...judge.effects.means import estimate, fits
 from ...judge.effects.units import Linear, Units
-from ...judge.far_units import CellForm, CellKey
 from ...judge.in_parts import (
     MOST_BITS,
     NO_USERS,
+    CellForm,
+    CellKey,
     Regressed,
     SummedUsers,
     Summing,

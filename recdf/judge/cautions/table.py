@@ -21,7 +21,7 @@ A treatment may take all from 1 % of the users and give the others a little. Whe
 standard deviation of .01, "better" was false then in 43 and 13 % of experiments of 60 and 300 users
 an arm without strata, and in 0 and 2 % with the rule ("losing arm" in docs/calibration.md). In a
 thin stratum one unit weighs more than it shows. Zeros and ones in strata have a test of their own
-(`effects.stratified_shares`).
+(`ScoreTest`).
 
 These say nothing that three more units could turn, or ask in another way. Interleaving and each
 segment are comparisons of models or variants, and segments in doubt do not count in
