@@ -29,7 +29,7 @@ from ..errors import ColumnError, DataError, IdTypeError, NullKeyError, examples
 from .frames import column
 from .ids import TEXTS, IdColumn, not_apart, read_by, read_ids
 from .machine import each, n_threads, sizes
-from .sorting import ascends, cut_like, order_of_codes
+from .sorting import ascends, cut_like, flags_at, order_of_codes
 
 # A column of strings is encoded in pieces of at least this many rows at the same time. Every piece
 # has its own dictionary, and one thread then joins the dictionaries, so there are few pieces.
@@ -314,7 +314,8 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
         coded = encode(ids)
         rank = coded.rank()
         columns = [one if rank is None else one.mapped(rank) for one in coded.columns]
-        own = np.concatenate([one.all() for one in columns])
+        every = [one.all() for one in columns]
+        own = np.concatenate(every) if len(every) > 1 else every[0]
         if n > 1:
             own = codes * coded.n + own
         span = n * coded.n
@@ -322,7 +323,9 @@ def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
         if len(own) <= span and ascends(own, strictly=True):
             codes, n = np.arange(len(own)), len(own)
         elif span <= 8 * len(own) + 1024:
-            place = np.cumsum(first_rows(own, span) >= 0) - 1
+            # The first rows of few codes are soon found.
+            there = first_rows(own, span) >= 0 if 64 * span < len(own) else flags_at(own, span)
+            place = np.cumsum(there) - 1
             n = int(place[-1]) + 1
             codes = own.astype(np.int64) if n == span else place.take(own)
         else:

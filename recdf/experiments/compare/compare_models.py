@@ -329,7 +329,8 @@ def compare_models(
     parts, rows = zip(*tables, strict=True)
     used = seed if TESTS[test].resampled else None
     result = DataFrame(chain.from_iterable(rows)).assign(test=test, seed=used)
-    result = result.astype({"n_resamples": "Int64", "seed": "Int64"})
+    for name in ("n_resamples", "seed"):  # the frame's own astype copies every column
+        result[name] = result[name].astype("Int64")
     of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])
     result[by_cols] = pd.concat(parts).take(of_row).reset_index(drop=True)
     only = result["n_only_baseline"] + result["n_only_model"]

@@ -103,9 +103,9 @@ class MomentTable:
             return labels.assign(metric=names.take(at[1]), **numbers)
 
         used = [*MOMENT_COLUMNS[1:], *[LEFT_OUT] * bool(self.numbers[LEFT_OUT][there].any())]
-        counts = dict.fromkeys(["n", "n_null"], np.int64)
         of = {name: values[there] for name, values in numbers.items()}
-        moments = labelled(np.nonzero(there), {name: of[name] for name in used}).astype(counts)
+        of |= {name: of[name].astype(np.int64) for name in ("n", "n_null")}
+        moments = labelled(np.nonzero(there), {name: of[name] for name in used})
         i, j = np.triu_indices(len(self.metrics), 1)
         cell, pair = np.nonzero(~np.isnan(self.covariances[:, i, j]) & there[:, i])
         if not len(cell):
