@@ -53,16 +53,17 @@ class TimedPairs(NamedTuple):
     item: Integers
     time: np.ndarray
 
-    def pairs(self, rows: slice | Integers, n_items: int) -> Integers:
-        """Return one number for each pair of user and item of some rows."""
-        found = self.user[rows].astype(np.int64)
-        found *= n_items
-        found += self.item[rows]
-        return found
-
     def take(self, rows: slice | np.ndarray) -> TimedPairs:
         """Return those of some rows."""
         return TimedPairs(*(part[rows] for part in self))
+
+
+def pair_codes(user: Integers, item: Integers, n_items: int) -> Integers:
+    """Return one number for each pair of a user, or of a list, and an item."""
+    found = user.astype(np.int64)
+    found *= n_items
+    found += item
+    return found
 
 
 # What becomes of an event, by its number in `Candidates.outcome`: it belongs to an impression; its
@@ -112,9 +113,11 @@ def find_candidates(
         the times.
     """
     n_items = 1 + max(log.item.max(initial=0), events.item.max(initial=0))
-    pairs, group_of_event = np.unique(events.pairs(slice(None), n_items), return_inverse=True)
-    row = rows_of_pairs(log, pairs, n_items)
-    group = np.searchsorted(pairs, log.pairs(row, n_items))
+    pairs, group_of_event = np.unique(
+        pair_codes(events.user, events.item, n_items), return_inverse=True
+    )
+    row = rows_of_pairs(log.user, log.item, pairs, n_items)
+    group = np.searchsorted(pairs, pair_codes(log.user[row], log.item[row], n_items))
     time = log.time[row]
     order = stable_order([group] if ascends(time) else [group, time])
     row = row[order]
@@ -144,28 +147,27 @@ def _minus(time: np.ndarray, span: float) -> np.ndarray:
     """Return time - span, or the smallest integer where the difference would overflow."""
     if time.dtype.kind == "f" or isinstance(span, float):
         return time - span
-    least = np.iinfo(np.int64).min
-    return np.where(time < least + span, least, time - np.int64(span))
+    return np.maximum(time, np.iinfo(np.int64).min + span) - span
 
 
-def rows_of_pairs(log: TimedPairs, pairs: Integers, n_items: int) -> Integers:
-    """Return the rows of the log, ascending, whose pair is among `pairs` (sorted, distinct).
+def rows_of_pairs(user: Integers, item: Integers, pairs: Integers, n_items: int) -> Integers:
+    """Return the rows, ascending, whose pair is among `pairs` (sorted, distinct).
 
     Most impressions have no event. A table of flags, addressed by a hash of the pair, excludes
     nearly all of those, and only the rest are looked up among the pairs.
     """
-    if not len(pairs):
-        return np.empty(0, np.int64)
+    found = [np.empty(0, np.int64)]
     bits = min(max((16 * len(pairs)).bit_length(), 16), 26)
     shift = np.uint64(64 - bits)
     maybe = flags_at((pairs.view(np.uint64) * GOLDEN) >> shift, 2**bits)
-    found = []
-    for start in range(0, len(log.time), sizes().sorted_rows):
-        block = log.pairs(slice(start, start + sizes().sorted_rows), n_items)
+    size = sizes().sorted_rows
+    for start in range(0, len(user) if len(pairs) else 0, size):
+        rows = slice(start, start + size)
+        block = pair_codes(user[rows], item[rows], n_items)
         some = np.flatnonzero(maybe[(block.view(np.uint64) * GOLDEN) >> shift])
         place = np.minimum(np.searchsorted(pairs, block[some]), len(pairs) - 1)
         found.append(some[pairs[place] == block[some]] + start)
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    return np.concatenate(found)
 
 
 def bisect(
@@ -281,12 +283,11 @@ def sessions_by_gap(keys: list[Integers], time: np.ndarray, gap: float) -> Integ
 class ListRule(NamedTuple):
     """Which rows make up a list, and in which order.
 
-    code : number of the list of each row, from 0 · order : rows list after list, best first; None
-    if the rows have this order already.
+    code : number of the list of each row, from 0 · order : rows list after list, best first.
     """
 
     code: Integers
-    order: Integers | None
+    order: Integers
 
 
 class Ranking(NamedTuple):
@@ -317,28 +318,18 @@ def arrange_lists(
     position, time : array, optional
         Without positions the rows are ordered by time, and without times they keep their order.
     """
-    n = len(keys[0])
-    within = [key for key in (position, time) if key is not None][:1]
-    strictly = position is not None  # otherwise rows of equal time keep their order
+    within = [key for key in (position, time) if key is not None]
     heads = run_heads(keys)
     code, n_lists = dense_codes(keys)
-    ascending = np.ones(n, bool)
-    for key in within:
-        ascending[1:] = key[1:] > key[:-1] if strictly else key[1:] >= key[:-1]
+    ascending = np.ones(len(code), bool)
+    for key in within[:1]:
+        ascending[1:] = key[1:] > key[:-1] if key is position else key[1:] >= key[:-1]
     ascending[heads] = True
     if n_lists == len(heads) and ascending.all():
-        return ListRule(code, None)
-    order = stable_order([code, *within])
-    there = code[order]
-    if position is not None and time is not None and not ascends(time):
-        # Sort the rows of one list and one position by time.
-        place = position[order]
-        tied = np.zeros(n + 1, bool)
-        tied[1:-1] = (there[1:] == there[:-1]) & (place[1:] == place[:-1])
-        places = np.flatnonzero(tied[1:] | tied[:-1])
-        rows = order[places]
-        order[places] = rows[stable_order([np.cumsum(~tied[places]), time[rows]])]
-    return ListRule(code, order)
+        return ListRule(code, np.arange(len(code)))
+    if time is not None and ascends(time):
+        within = [key for key in within if key is not time]
+    return ListRule(code, stable_order([code, *within]))
 
 
 def rank_lists(lists: ListRule, position: np.ndarray | None, stays: Mask | None = None) -> Ranking:
@@ -348,33 +339,26 @@ def rank_lists(lists: ListRule, position: np.ndarray | None, stays: Mask | None 
     `stays` (bool) marks the rows to rank, by default all. The ranks have one entry for each of
     these rows.
     """
-    order = lists.order
-    if stays is not None:
-        order = np.flatnonzero(stays) if order is None else order[stays[order]]
-    there = lists.code if order is None else lists.code[order]
+    order = lists.order if stays is None else lists.order[stays[lists.order]]
+    there = lists.code[order]
     heads = run_heads([there])
-    number = place_in_run(np.diff(heads, append=len(there))) + 1
     start = 1.0
     odd = [0, 0]
-    if position is not None and len(number):
-        place = position if order is None else position[order]
+    if position is not None and len(order):
+        place = position[order]
         start = float(place.min())
         step = np.diff(place)
         step[heads[1:] - 1] = 1  # from one list to the next
         odd = [len(run_heads([there[np.flatnonzero(one)]])) for one in (step > 1, step == 0)]
-    if order is not None:
-        rank = np.empty(len(lists.code), np.int64)
-        rank[order] = number
-        number = rank if stays is None else rank[stays]
-    return Ranking(number, len(heads), start, *odd)
+    rank = np.empty(len(lists.code), np.int64)
+    rank[order] = place_in_run(np.diff(heads, append=len(there))) + 1
+    return Ranking(rank if stays is None else rank[stays], len(heads), start, *odd)
 
 
 def repeated_rows(lists: Integers, item: Integers, n_items: int) -> Integers:
     """Return the rows, ascending, whose item stands in more than one row of their list."""
-    entries = TimedPairs(lists, item, lists)
-    pair = entries.pairs(slice(None), n_items)
-    pair.sort()
-    return rows_of_pairs(entries, distinct(pair[1:][pair[1:] == pair[:-1]]), n_items)
+    pair = np.sort(pair_codes(lists, item, n_items))
+    return rows_of_pairs(lists, item, distinct(pair[1:][pair[1:] == pair[:-1]]), n_items)
 
 
 def standing_rows(

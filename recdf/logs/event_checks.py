@@ -22,6 +22,7 @@ from .attribution import (
     OUTSIDE_WINDOW,
     UNKNOWN_LIST,
     find_candidates,
+    pair_codes,
     rows_of_pairs,
 )
 from .impression_rows import (
@@ -91,8 +92,8 @@ def odd_clocks(rows: ImpressionRows) -> Iterator[OddRow]:
         second = TICKS_PER_SECOND[clock.unit]
         some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
         sample = events.moments.take(some)
-        pairs = distinct(sample.pairs(slice(None), log.n_items))
-        near = log.moments.take(rows_of_pairs(log.moments, pairs, log.n_items))
+        pairs = distinct(pair_codes(sample.user, sample.item, log.n_items))
+        near = log.moments.take(rows_of_pairs(log.user, log.item, pairs, log.n_items))
         n_shown = np.count_nonzero(find_candidates(near, sample, None).outcome != NEVER_SHOWN)
         soon = {}
         for offset in OFFSETS:

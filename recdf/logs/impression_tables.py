@@ -24,9 +24,9 @@ from .attribution import (
     ATTRIBUTED,
     OUTCOMES,
     Ranking,
-    TimedPairs,
     bisect,
     give_credit,
+    pair_codes,
     rank_lists,
     rows_of_pairs,
     standing_rows,
@@ -296,10 +296,10 @@ def _unattributed(
         lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]
     placed = lists >= 0
     item = events.moments.item[row]
-    pair = TimedPairs(lists, item, lists).pairs(slice(None), log.n_items)
-    shown = TimedPairs(log.lists.code, log.item, log.lists.code)
-    same = rows_of_pairs(shown, distinct(pair[placed]), log.n_items)
-    in_list = np.isin(pair, shown.pairs(same, log.n_items)) & placed
+    pair = pair_codes(lists, item, log.n_items)
+    same = rows_of_pairs(log.lists.code, log.item, distinct(pair[placed]), log.n_items)
+    shown = pair_codes(log.lists.code[same], log.item[same], log.n_items)
+    in_list = np.isin(pair, shown) & placed
     keep = np.flatnonzero(placed & ~in_list)
     clicked = events.name == CLICKS
     paid = events.paid
