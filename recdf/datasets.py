@@ -10,12 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy import ndarray
 from pandas import DataFrame
-
-Scores = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 SEGMENTS = np.array(["new", "regular", "loyal"])
 CHANNELS = np.array(["app", "web"])
@@ -168,7 +164,7 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
     user_ids = _shop_labels("u", n_users)
     item_ids = _shop_labels("i", n_items)
 
-    def purchases(matrix: Flags, start: np.datetime64, days: int) -> DataFrame:
+    def purchases(matrix: ndarray, start: np.datetime64, days: int) -> DataFrame:
         user, item = np.nonzero(matrix)
         second = rng.integers(0, days * 86_400, len(user)).astype("timedelta64[s]")
         return DataFrame(
@@ -232,18 +228,18 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
     )
 
 
-def _shop_labels(letter: str, n: int) -> NDArray[np.str_]:
+def _shop_labels(letter: str, n: int) -> ndarray:
     """Ids `u0001`, `u0002`, ... whose text order is their number order."""
     numbers = np.arange(1, n + 1).astype(str)
     return np.char.add(letter, np.char.zfill(numbers, max(4, len(str(n)))))
 
 
-def _sigmoid(log_odds: Scores) -> Scores:
+def _sigmoid(log_odds: ndarray) -> ndarray:
     """Probability of the given log odds."""
     return 1.0 / (1.0 + np.exp(-log_odds))
 
 
-def _knn(bought: Flags) -> Scores:
+def _knn(bought: ndarray) -> ndarray:
     """Score items, (n_users, n_items), by the sum of their cosine similarities to what the user
     bought."""
     x = bought.astype(np.float64)
@@ -254,7 +250,7 @@ def _knn(bought: Flags) -> Scores:
     return np.round(x @ similarity, 6)
 
 
-def _best_of_rows(score: Scores, n: int) -> tuple[Ints, Ints, Ints, Scores]:
+def _best_of_rows(score: ndarray, n: int) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """Cut each row of (n_users, n_items) scores to its n best; a score of 0 is no recommendation.
 
     Returns user code, item code, rank and score of the rows of all lists, by user and then best

@@ -478,19 +478,19 @@ def read_users(users: Any, user_cols: list[str]) -> tuple[DataFrame, list[IdColu
     return frame, [known_ids(frame, "users", name) for name in user_cols]
 
 
-def raw_ratings(table: ReadRows, rows: ndarray, options: Options) -> ndarray:
-    """Read the relevance of rows of `true` as given, whatever `min_relevance` is."""
+def raw_ratings(table: ReadRows, options: Options, rows: ndarray) -> ndarray:
+    """Read the relevance of rows of the frame `true` as given, whatever `min_relevance` is."""
     if table.number_col is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
-    return read_relevance(table.frame, table.number_col, options).take(table.frame_rows(rows))
+    return read_relevance(table.frame, table.number_col, options).take(rows)
 
 
 def raw_scores(table: ReadRows, rows: ndarray) -> ndarray:
-    """Read the scores of rows of `pred`."""
+    """Read the scores of rows of the frame `pred`."""
     if table.number_col is None or not table.descending:
         raise OptionError("needs ⟦+score_col=⟧ (the predicted rating in pred)")
     # The numbers of the table cannot be used, since they may be places in the order of the scores.
-    return float_column(table.frame, table.number_col, table.role).take(table.frame_rows(rows))
+    return float_column(table.frame, table.number_col, table.role).take(rows)
 
 
 # ------------------------------------------------------------------------------------------------

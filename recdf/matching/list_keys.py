@@ -267,9 +267,8 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
     def whole() -> Block:
         codes = code[:]
         values = [column[:] for column in columns]
-        rows = None
-        if codes.min(initial=0) < 0:
-            rows = np.flatnonzero(codes >= 0)
+        rows = np.flatnonzero(codes >= 0)
+        if len(rows) < len(codes):
             codes = codes.take(rows)
             values = [value.take(rows) for value in values]
         return _sorted(rows, codes, n_codes, 0, values)
@@ -326,18 +325,17 @@ def _at_runs(array: ndarray, runs: ndarray) -> ndarray:
 
 
 def _sorted(
-    rows: ndarray | None,
+    rows: ndarray,
     codes: ndarray,
     n_codes: int,
     first_code: int,
     values: list[ndarray],
 ) -> Block:
-    """Make a block of some rows (None: all) from their values and codes; a code counts from
-    `first_code`."""
+    """Make a block of some rows from their values and codes; a code counts from `first_code`."""
     order = order_of_codes(codes, n_codes)
     codes = codes.take(order)
     heads = run_heads([codes])
-    row = order if rows is None else rows.take(order)
+    row = rows.take(order)
     values = [value.take(order) for value in values]
     return Block(
         first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), row, values

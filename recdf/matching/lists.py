@@ -25,7 +25,7 @@ from .hits import HitArrays, Hits, ratio
 from .list_keys import KeyColumns
 from .overlap import Overlap
 from .side_tables.sides import Sides
-from .true_and_pred_lists import PredLists, Rating, TrueLists, Values
+from .true_and_pred_lists import PredLists, TrueLists, Values
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,13 @@ class Matched:
     population, -1 for nowhere; only of a part · weight : how much each list counts in a mean, None
     if all count alike · untied : ranks are not those of scores, so that no two places tie ·
     n_excluded : a function from `inside` (bool per item code) to the number of such items that
-    `exclude=` has for each list, None without `exclude=` · item_weights : 1/propensity of each row
-    of `true`, None without propensities · responses : a function from the name of a column of
-    `true`, such as "clicks", to its number for each row of `true`, or to None where there is no
-    such column · user_groups : a function from a column of the frame `users=` to the names of its
-    groups, and the group of each list, -1 for none.
+    `exclude=` has for each list, None without `exclude=` · item_weights : 1/propensity of each
+    row of `true`, None without propensities · ratings, scores : functions from rows of the
+    frame `true` to the ratings given there, and from rows of `pred` to the predicted ones ·
+    responses : a function from the name of a column of `true`, such as "clicks", to its number
+    for each row of the frame, or to None where there is no such column · user_groups : a
+    function from a column of the frame `users=` to the names of its groups, and the group of
+    each list, -1 for none.
     """
 
     keys: KeyColumns
@@ -69,22 +71,20 @@ class Matched:
     overlap: Overlap
     sides: Sides
     frames: tuple[DataFrame, DataFrame]
-    first: Mapping[str, ndarray] = field(default_factory=dict)
-    relevance_col: str | None = None
-    judged_only: bool = False
-    has_true: bool = True
-    repeats_kept: bool = False
+    first: Mapping[str, ndarray]
+    relevance_col: str | None
+    judged_only: bool
+    has_true: bool
+    repeats_kept: bool
+    n_excluded: Callable[[ndarray], ndarray] | None
+    values: Values | None
+    weight: ndarray | None
+    item_weights: ndarray | None
+    ratings: Callable[[ndarray], ndarray]
+    scores: Callable[[ndarray], ndarray]
+    responses: Callable[[str], ndarray | None]
+    user_groups: Callable[[str], tuple[pd.Index, ndarray]]
     untied: bool = False
-    n_excluded: Callable[[ndarray], ndarray] | None = None
-    values: Values | None = None
-    weight: ndarray | None = None
-    item_weights: ndarray | None = None
-    rating: Rating | None = None
-    responses: Callable[[str], ndarray | None] = lambda name: None
-    user_groups: Callable[[str], tuple[pd.Index, ndarray]] = lambda name: (
-        pd.Index([]),
-        np.empty(0, np.int64),
-    )
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -152,24 +152,14 @@ class Matched:
         if true_lists is None or rows is None:
             return replace(self, pool=pool)
         values = self.values
-        rating = self.rating
-        responses = self.responses
-
-        def of_rows(name: str) -> ndarray | None:
-            found = responses(name)
-            return None if found is None else found[rows]
-
+        weights = self.item_weights
         return replace(
             self,
             pool=pool,
             true_lists=true_lists,
             n_true=self.of_true(true_lists.n_relevant),
-            values=None if values is None else Values(values.pred, values.true[rows], values.where),
-            item_weights=None if self.item_weights is None else self.item_weights[rows],
-            rating=None
-            if rating is None
-            else Rating(lambda: rating.given()[rows], rating.predicted),
-            responses=of_rows,
+            values=None if values is None else values._replace(true=values.true[rows]),
+            item_weights=None if weights is None else weights[rows],
         )
 
     def __enter__(self) -> Matched:

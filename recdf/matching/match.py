@@ -71,7 +71,6 @@ from .ranked import (
 from .side_tables.sides import Sides, read_sides
 from .true_and_pred_lists import (
     PredLists,
-    Rating,
     TrueLists,
     item_values,
     list_weights,
@@ -407,11 +406,9 @@ class _Steps:
             ),
             weight=list_weights(labels, self.true, true, true_list, users, options),
             item_weights=weights,
-            rating=Rating(
-                lambda: raw_ratings(self.true, true.row, options),
-                lambda: raw_scores(self.pred, pred.lists.row),
-            ),
-            responses=cache(lambda name: responses_of(self.true, true, name)),
+            ratings=partial(raw_ratings, self.true, options),
+            scores=partial(raw_scores, self.pred),
+            responses=cache(partial(responses_of, self.true.frame)),
             user_groups=cache(partial(user_groups_of, labels, users, options)),
         )
 

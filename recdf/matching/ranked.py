@@ -150,26 +150,20 @@ def rank_true(
     number = [gain] if len(gain) and np.ptp(gain) > 0 else []
     blocks = list_blocks(key, heads, len(table), n_keys, [items.columns[0], *number])
 
-    def rank(block: Block) -> tuple[Ranked, Pairs]:
+    def rank(block: Block) -> Ranked:
         left = block if excluded is None else excluded.left_of(block, block.code)
-        lists = _rank_block(left, descending=True)
-        return lists, repeats(lists, items.n)  # among equal gains the first row is kept
+        return _rank_block(left, descending=True)
 
-    found = blocks.each(rank)
-    lists = joined([part for part, _ in found])
-    above = 0
+    lists = joined(blocks.each(rank))
     if excluded is not None:
         counts["true_excluded"] = len(table) - len(lists.item)
-    places = []
-    for part, pairs in found:
-        places.append(np.array([pairs.first, pairs.repeat]) + above)
-        above += len(part.item)
-    first, repeat = np.concatenate(places, axis=1)
-    if len(repeat):
+    pairs = repeats(lists, items.n)
+    repeat = pairs.repeat
+    if len(repeat):  # among equal gains the first row is kept
         counts["true_duplicates"] = len(repeat)
         refuse_duplicates(table, lists.row[repeat], len(repeat), options)
         if (name := options.propensity_col) is not None:
-            one, other = (propensities(table, lists.row[at], name) for at in (first, repeat))
+            one, other = (propensities(table, lists.row[at], name) for at in (pairs.first, repeat))
             differ = np.flatnonzero(one != other)
             if len(differ):
                 row = lists.row[repeat[differ[:1]]]

@@ -14,7 +14,7 @@ Weights are finite and at least 0, and every list has one. They come from one pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -178,14 +178,6 @@ class PredLists:
 # numbers besides gains
 
 
-class Rating(NamedTuple):
-    """Functions that read the ratings that users gave (per row of `true`) and those predicted (per
-    recommended row)."""
-
-    given: Callable[[], ndarray]
-    predicted: Callable[[], ndarray]
-
-
 class Values(NamedTuple):
     """The value of each recommended row (as recommended) and of each row of `true` (as bought),
     both in list order."""
@@ -210,16 +202,16 @@ class Values(NamedTuple):
         return self
 
 
-def responses_of(table: ReadRows, lists: Ranked, name: str) -> ndarray | None:
+def responses_of(true: DataFrame, name: str) -> ndarray | None:
     """Return the clicks or purchases of each row of `true` from the column of this name; None
     without the column."""
-    if name not in table.frame.columns:
+    if name not in true.columns:
         return None
-    found = read_values(table.frame, name, table.role)
+    found = read_values(true, name, "true")
     if len(found) and found.min() < 0:
         below = examples(found[found < 0])
-        raise DataError(f"{table.role}[{name!r}] holds negative numbers ({below}); expected counts")
-    return found.take(table.frame_rows(lists.row))
+        raise DataError(f"true[{name!r}] holds negative numbers ({below}); expected counts")
+    return found
 
 
 def item_values(

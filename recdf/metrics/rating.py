@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from ..errors import OptionError
 from ..inputs.sorting import exact_sums
 from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
@@ -46,10 +45,8 @@ def rated_rows(lists: Lists) -> Rated:
     """Return the rated recommendations of all lists."""
     matched = lists.matched
     judged = lists.judged
-    if matched.rating is None:
-        raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
-    score = matched.rating.predicted()[judged.place]
-    rating = matched.rating.given()[judged.true_place]
+    score = matched.scores(matched.rows(judged.place))
+    rating = matched.ratings(matched.true_lists.rows(judged.true_place))
     some = ~np.isnan(score - rating)
     return Rated(judged.list[some], rating[some], score[some], judged.gain[some] > 0)
 

@@ -36,7 +36,8 @@ def _answered(lists: Lists, column: str) -> ndarray:
             )
         return lists.n_hits
     judged = lists.judged
-    return lists.sum(np.minimum(numbers[judged.true_place], 1.0), judged)
+    rows = lists.matched.true_lists.rows(judged.true_place)
+    return lists.sum(np.minimum(numbers[rows], 1.0), judged)
 
 
 @metric(bounds=NOT_NEGATIVE, better=None)

@@ -279,20 +279,17 @@ class Sides:
         """
         if not names:
             return None, None
-        of_lists: ndarray | IdTypeError = np.empty(0, np.int64)
-        if keys is not None:
+        if keys is None:
+            return encode_keys([table.keys])[0][0].all(), np.empty(0, np.int64)
+        try:
             ids = [read_ids(Series(keys[one]), f"the lists' {one!r}") for one in names]
-            try:
-                coded, n = encode_keys([ids, table.keys])
-            except IdTypeError as error:
-                if name != "log":
-                    raise
-                of_lists = error
-            else:
-                lists, rows = (codes.all() for codes in coded)
-                there = flags_at(rows, n)
-                return rows, np.where(there[lists], lists, -1)
-        return encode_keys([table.keys])[0][0].all(), of_lists
+            (lists, rows), n = encode_keys([ids, table.keys])
+        except IdTypeError as error:
+            if name != "log":
+                raise
+            return encode_keys([table.keys])[0][0].all(), error
+        there = flags_at(rows.all(), n)
+        return rows.all(), np.where(there[lists.all()], lists.all(), -1)
 
     def needed(self, name: str) -> ndarray:
         """Return the item codes of a table, or raise where it was not given."""
