@@ -386,7 +386,7 @@ class _Steps:
             order=self.order,
             relevance_col=self.true.number_col,
             overlap=self._overlap((true_list, n_true, n_pred), sides),
-            first={} if compare else self._first_rows(key, true_list, of_list),
+            first={} if compare else self._first_rows(key, of_list),
             sides=sides,
             frames=(self.true.frame, self.pred.frame),
             judged_only=options.judged_only,
@@ -414,19 +414,14 @@ class _Steps:
 
     def _lists_of_population(self) -> ndarray:
         """Return the codes of the lists of the population, sorted by their `by` value."""
-        base, code, n_keys, rule = (
-            self.population,
-            self.pred_lists.code,
-            self.n_keys,
-            self.options.population.rule,
-        )
+        code, n_keys, rule = self.pred_lists.code, self.n_keys, self.options.population.rule
+        base = self.population[: 0 if rule == "pred" else None]
         lists: ndarray = (np.arange(self.n_by)[:, None] * n_keys + base).ravel()
         if rule == "both":
             lists = lists[np.isin(lists, code)]
         if rule in ("pred", "all"):
             seen = code[np.argsort(self.pred_lists.first)]
-            further = seen if rule == "pred" else seen[~np.isin(seen % n_keys, base)]
-            lists = further if rule == "pred" else np.concatenate([lists, further])
+            lists = np.concatenate([lists, seen[~np.isin(seen % n_keys, base)]])
             lists = lists[np.argsort(lists // n_keys, kind="stable")]
         if not self.in_true:
             return lists
@@ -442,6 +437,11 @@ class _Steps:
     def _labels(self, key: ndarray) -> KeyColumns:
         """Return the labels of each list's key, in the dtype of the frame that the population is
         taken from."""
+        return key_frame(key, self.n_keys, self._sources(), self.options)
+
+    def _sources(self) -> dict[str, tuple[DataFrame, ndarray, ndarray]]:
+        """Return each frame that may name the population, the keys of the lists that it has, and
+        the row where each of these first stands."""
         true = self.true_lists
         pred = self.pred_lists
         pred_key = pred.code % self.n_keys
@@ -450,23 +450,21 @@ class _Steps:
             "pred": (self.pred.frame, pred_key, self.pred.frame_rows(pred.first)),
         }
         if self.users is not None:
-            users = self.users[0]
-            sources["given"] = users, self.other_keys[0].all(), np.arange(len(users))
-        return key_frame(key, self.n_keys, sources, self.options)
+            rows = first_rows(self.other_keys[0], self.n_keys)[self.population]
+            sources["given"] = self.users[0], self.population, rows
+        return sources
 
-    def _first_rows(self, key: ndarray, true_list: ndarray, of_list: ndarray) -> dict[str, ndarray]:
+    def _first_rows(self, key: ndarray, of_list: ndarray) -> dict[str, ndarray]:
         """Return, by frame that names the population, the row where each list first stands in it;
         -1 for nowhere."""
         found: dict[str, ndarray] = {}
+        sources = self._sources()
         for role in self.options.population.frames:
-            if role == "true":
-                rows = self.true.frame_rows(self.true_lists.first)
-                found[role] = np.append(rows, -1).take(true_list)
-            elif role == "pred":
-                found[role] = np.full(len(key), -1, np.int64)
-                found[role][of_list] = self.pred.frame_rows(self.pred_lists.first)
-            else:
-                found[role] = first_rows(self.other_keys[0], self.n_keys).take(key)
+            _, codes, rows = sources[role]
+            of_lists = role == "pred"  # where each key has a list for each value of `by`
+            first = np.full(len(key) if of_lists else self.n_keys, -1)
+            first[of_list if of_lists else codes] = rows
+            found[role] = first if of_lists else first.take(key)
         return found
 
     def _overlap(self, lists: tuple[ndarray, ndarray, ndarray], sides: Sides) -> Overlap:
@@ -486,14 +484,11 @@ class _Steps:
             of_true, of_pred = (coded.all() for coded in self.items.columns[:2])
             in_true = flags_at(of_true, self.items.n)
             if shares_user:
-                silent = np.flatnonzero(~by_shares_item[of_list])
-                length = np.diff(pred.start)[silent]
-                item = pred.item[spans(pred.start[silent], length)]
-                by_shares_item[np.repeat(of_list[silent], length)[in_true[item]]] = True
+                by_shares_item[np.repeat(of_list, np.diff(pred.start))[in_true[pred.item]]] = True
             else:
                 shares_item = bool(in_true[of_pred].any())
-                known = pd.unique(self.true_key.all())
-                shares_user = bool(np.isin(pd.unique(self.pred_key.all()), known).any())
+                known = flags_at(self.true_key.all(), self.n_keys)
+                shares_user = bool(known[self.pred_key.all()].any())
         disordered = {}
         for name in self.hints.unused_order:
             same_list = run_of(np.diff(pred.start))

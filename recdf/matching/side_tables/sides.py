@@ -102,13 +102,14 @@ class CheckedSides(dict[str, CheckedSide]):
         baseline without scores or ranks.
         """
         by_row = {"items"} if any(side.similarity is not None for side in self.values()) else set()
-        if "base" in self and self["base"].table is not None:
-            by_row |= {"base"} if self["base"].table.number is None else set()
-        found = {name: described(side.columns, name in by_row) for name, side in self.items()}
+        found: dict[str, DescribedSide] = {}
         for name, side in self.items():
             if (own := side.similarity) is not None:
                 digest = str(getattr(own, "__name__", type(own).__name__))
                 found[name] = {"columns": [], "rows": None, "digest": digest}
+                continue
+            of_row = name == "base" and side.table is not None and side.table.number is None
+            found[name] = described(side.columns, of_row or name in by_row)
         return found
 
 
