@@ -129,9 +129,8 @@ def own_variant(
     (user, assigned_user), n_users = key_codes(frames, keys)
     own = np.isin(shown, assigned)
     # The pair of each user: the first of its rows, or of its own rows if there are any.
-    pair = np.full(n_users, -1, np.int64)
-    pair[user[::-1]] = shown[::-1]
-    pair[user[own][::-1]] = shown[own][::-1]
+    order = np.argsort(~own, kind="stable")
+    pair = shown[order][first_rows(user[order], n_users)]
     astray = np.isin(user, assigned_user) & ~np.isin(user, user[own])
     if astray.any():
         raise DataError(
@@ -453,13 +452,14 @@ class ModelRows:
         """Mean over the folds of each list, NaN skipped; the values themselves without folds."""
         if self.list_of_cell is None:
             return values
-        defined = ~np.isnan(values)
-        of = self.list_of_cell[defined]
         n = int(self.list_of_cell.max(initial=-1)) + 1
+        defined = ~np.isnan(values)
+        sums, counts = (
+            np.bincount(self.list_of_cell, one, n)
+            for one in (np.where(defined, values, 0), defined)
+        )
         with np.errstate(invalid="ignore"):
-            return np.bincount(of, weights=values[defined], minlength=n) / np.bincount(
-                of, minlength=n
-            )
+            return sums / counts
 
     def total(self, values: Floats) -> tuple[float, float]:
         """Σ w v and Σ w over the lists that have a value v in some cell."""

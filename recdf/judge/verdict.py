@@ -8,8 +8,9 @@ sentence for people. Nothing reads a sentence back.
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from string import Formatter
 from typing import Any, Literal
 
 import numpy as np
@@ -79,22 +80,15 @@ SIGN_OF_EFFECT: dict[str, Sign] = {
 }
 
 
-class _Threshold(float):
-    """A number of a row inside a sentence: `{x:+3}` writes three digits that count, and the
+class _Sentence(Formatter):
+    """Writes the numbers of a row inside a sentence: `{x:+3}` has three digits that count, and the
     sign."""
 
-    def __format__(self, spec: str) -> str:
-        digits = int(spec.strip("+") or 3)
-        sign = "+" * spec.startswith("+")
-        return number(float(self), form_of(float(self), sign=sign, significant=digits))
-
-
-class _Words(ChainMap[Any, Any]):
-    """The cells of a row as a sentence writes them."""
-
-    def __getitem__(self, name: Any) -> Any:
-        found = super().__getitem__(name)
-        return _Threshold(found) if isinstance(found, float) else found
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if not isinstance(value, float):
+            return str(super().format_field(value, format_spec))
+        sign, digits = "+" * ("+" in format_spec), int(format_spec.strip("+") or 3)
+        return number(value, form_of(value, sign=sign, significant=digits))
 
 
 def sentence(
@@ -117,11 +111,11 @@ def sentence(
     texts = {code: CAUTIONS[code].adds for code in remarks}
     if withheld:
         texts = {withheld: CAUTIONS[withheld].words}
-    known = _Words(words, row)  # type: ignore[arg-type]
+    known = {**row, **words}
     said = [effect]
     for code, text in texts.items():
         try:
-            said.append(text.format_map(known))
+            said.append(_Sentence().vformat(text, (), known))
         except KeyError:  # a table without details has the sentence, and not the numbers inside it
             given = row.get("as_given", row.get("verdict"))
             if withheld:
@@ -286,23 +280,15 @@ def add_verdicts(table: DataFrame, kind: str, effects: Iterable[str]) -> None:
 
     `remarks` of the table, if there are any, hold the codes that the arithmetic met.
     """
-    effects = list(effects)
-    own: dict[Any, Any] = {"effect": np.array(effects, object)}
-    if "remarks" not in table:
-        own["remarks"] = [""] * len(table)
-    columns: Any = ChainMap(own, table)  # type: ignore[arg-type]
+    columns = {"remarks": [""] * len(table), **table, "effect": np.array([*effects], object)}
     for code in FIRING:
         ask(columns, code)
-    texts = list(columns["remarks"])
-    rows: list[dict[Any, Any]] = [{}] * len(texts)
-    if any(texts):  # the sentence of a row without remarks has none of its numbers
-        cells = {name: list(columns[name]) for name in columns}
-        rows = [dict(zip(cells, one, strict=True)) for one in zip(*cells.values(), strict=True)]
     found = []
-    for effect, text, row in zip(effects, texts, rows, strict=True):
-        remarks = codes_of(by_rank(codes_of(text)))
+    for cells in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, cells, strict=True))
+        remarks = codes_of(by_rank(codes_of(row["remarks"])))
         withheld = next((code for code in remarks if CAUTIONS[code].withheld(kind, row)), "")
-        effect = "" if withheld else effect
+        effect = "" if withheld else row["effect"]
         said = sentence(kind, effect, withheld, remarks, row)
         found.append((effect, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4

@@ -345,12 +345,13 @@ def log_ratio(
     """
 
     def log_of(one: Arm) -> Arm:
-        log = np.log(np.where(one.mean > 0, one.mean, np.nan))
-        return Arm(log, one.var / np.square(one.mean), one.df)
+        var = np.where(one.mean > 0, one.var / np.square(one.mean), np.nan)
+        return one._replace(var=var)
 
     with undefined_is_nan():  # the mean may be so close to 0 that the ratio has no upper bound
         logs = both(log_of, (control, treatment))
-        found = effect(*logs, alternative, confidence, always_valid=multiplier)
+        diff = np.log(treatment.mean / control.mean)
+        found = effect(*logs, alternative, confidence, always_valid=multiplier, diff=diff)
         return np.expm1(found.ci_low), np.expm1(found.ci_high)
 
 

@@ -103,10 +103,10 @@ def score_test(
     parts = factor * np.maximum(pooled, mean * (1 - mean))
     df = parts.sum(axis=1) ** 2 / (parts**2 / np.maximum(total - 1, 1)).sum(axis=1)
 
-    def of(arm: Arm, part: Floats, free: float) -> Arm:
-        return arm._replace(var=np.float64(part.sum()), df=np.float64(free))
+    def of(arm: Arm, var: Number, free: Number) -> Arm:
+        return arm._replace(var=var, df=free)
 
-    return both(of, arms, (parts[0], parts[1]), (df[0], df[1])), test
+    return both(of, arms, parts.sum(axis=1), df), test
 
 
 # ------------------------------------------------------------------------------------------
@@ -267,9 +267,7 @@ class MeanEffect:
 def estimate(units: Units) -> MeanEffect:
     """Estimate both arms; the caller has checked that they have two units each and denominators
     that are not 0."""
-    few = (False, False)
-    if units.clustered:
-        few = both(lambda n: n < JACKKNIFE_BELOW, units.n_effective)
+    few = both(lambda n: units.clustered and n < JACKKNIFE_BELOW, units.n_effective)
     whole = units if units.stratum is None and units.cluster is None else units.whole
     raw, plain = _both_arms(whole, leave_out=few, metric=whole.metric)
     if units.regressed:
