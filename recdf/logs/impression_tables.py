@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,29 +44,26 @@ from .impression_rows import (
 )
 
 CLICKS, PURCHASES, VALUE = "clicks", "purchases", "value"
-SHOWN, CLICKED, BOUGHT = 0, 1, 2
 SPANS = ("window", "clock_skew", "session_gap")
 
 
-class Response(NamedTuple):
-    """What users did with each row of the log, or with each row that is added to `true`.
+# What users did with each row of the log, or with each row that is added to `true`: CLICKS and
+# PURCHASES, sums of shares of events, and VALUE, the sum of what was paid, as far as the inputs
+# have their data.
+Response = dict[str, Floats]
 
-    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row. `sums` are CLICKS and
-    PURCHASES, sums of shares of events, and VALUE, the sum of what was paid, as far as the inputs
-    have their data.
-    """
 
-    depth: np.ndarray
-    sums: dict[str, Floats]
-
-    def columns(self, rules: Rules) -> dict[str, Series]:
-        """Return the columns of `true` that hold the response."""
-        gains = np.array([rules.relevance[name] for name in ("shown", "clicked", "bought")])
-        found = {"relevance": gains[self.depth]}
-        for name, part in self.sums.items():
-            found[str(rules.value_col) if name == VALUE else name] = part
-        # A frame takes a Series without a copy, but copies an array.
-        return {name: Series(part, copy=False) for name, part in found.items()}
+def _response_columns(response: Response, rules: Rules) -> dict[str, Series]:
+    """Return the columns of `true` that hold the response. The deepest event gives the gain."""
+    gain: Any = rules.relevance["shown"]
+    for name, level in ((CLICKS, "clicked"), (PURCHASES, "bought")):
+        if name in response:
+            gain = np.where(response[name] > 0, rules.relevance[level], gain)
+    found = {"relevance": gain}
+    for name, part in response.items():
+        found[str(rules.value_col) if name == VALUE else name] = part
+    # A frame takes a Series without a copy, but copies an array.
+    return {name: Series(part, copy=False) for name, part in found.items()}
 
 
 def make_tables(
@@ -94,15 +91,16 @@ def make_tables(
     more_rows, ids = [], (rules.user_col, rules.item_col)
     if added:
         # One row for each (list, item) of the events without an impression.
-        of_labels, *rest = zip(*added, strict=True)
-        of_kinds = [with_alike_ids(of_labels, ids, "events"), *rest]
-        labels, pairs, own = (pd.concat(parts, ignore_index=True) for parts in of_kinds)
-        of_pair = own.fillna(0.0).groupby([pairs["list"], pairs["item"]], sort=False)
-        sums = of_pair.sum().reindex(columns=list(response.sums), fill_value=0.0)
-        depth = of_pair["depth"].max().to_numpy(np.int8)
-        together = Response(depth, {name: sums[name].to_numpy(float) for name in sums})
-        first = labels[~pairs.duplicated()].reset_index(drop=True)
-        more_rows = [first.assign(**together.columns(rules))]
+        of_labels, of_events = zip(*added, strict=True)
+        labels = pd.concat(with_alike_ids(of_labels, ids, "events"), ignore_index=True)
+        own = pd.concat(of_events, ignore_index=True).fillna(0.0)
+        sums = own.groupby(["list", "item"], sort=False).sum()
+        together = {
+            name: sums[name].to_numpy(float) if name in sums else np.zeros(len(sums))
+            for name in response
+        }
+        first = labels[~own.duplicated(["list", "item"])].reset_index(drop=True)
+        more_rows = [first.assign(**_response_columns(together, rules))]
     stays, response, counted["repeated"] = _settle_repeats(log, response)
     ranking = rank_lists(log.lists, log.position, stays)
     spec = _spec(rows, ranking, counted, copies, rules)
@@ -114,8 +112,8 @@ def make_tables(
     # Free them here: codes and times take as much memory as the tables.
     del rows, log, events, added, ranking
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
-    pred = _pred(labels, frame, rules, stays, rank, response.sums.get(VALUE))
-    true = labels.assign(**response.columns(rules))
+    pred = _pred(labels, frame, rules, stays, rank, response.get(VALUE))
+    true = labels.assign(**_response_columns(response, rules))
     if more_rows:
         true = pd.concat(with_alike_ids([true, *more_rows], ids, "true"), ignore_index=True)
     return true, pred, spec, ahead
@@ -173,17 +171,15 @@ def _respond(
     and by how many seconds events were ahead of their impression."""
     log = rows.log
     n = len(rows.log)
-    depth, sums, outcomes, counts, ahead = np.zeros(n, np.int8), {}, {}, {}, {}
+    sums, outcomes, counts, ahead = {}, {}, {}, {}
     if log.clicks is not None:
         sums[CLICKS] = log.clicks
-        depth[log.clicks > 0] = CLICKED
     for events, lists in zip(all_events, named, strict=True):
         followed, parts, outcome, early = attribute_events(rows, events, lists, rules)
         amount = events.kept if events.paid is None else events.paid
         for event, candidates in parts:
             worth = None if amount is None else amount[event]
             credit = give_credit(candidates, rules.attribution, worth)
-            depth[credit.row] = CLICKED if events.name == CLICKS else BOUGHT
             for name, part in ((events.name, credit.share), (VALUE, credit.value)):
                 if name != VALUE or amount is not None:
                     sums.setdefault(name, np.zeros(n))[credit.row] += part
@@ -198,7 +194,7 @@ def _respond(
     if rules.value_col is not None and rules.value == "shown" and PURCHASES in sums:
         bought = sums.get(VALUE, sums[PURCHASES])  # without the share that was paid back
         sums[VALUE] = read_values(log.frame, rules.value_col, "log") * bought
-    return Response(depth, sums), outcomes, counts, ahead
+    return sums, outcomes, counts, ahead
 
 
 def _settle_repeats(log: LogRows, response: Response) -> tuple[Mask | None, Response, int]:
@@ -213,24 +209,19 @@ def _settle_repeats(log: LogRows, response: Response) -> tuple[Mask | None, Resp
     stays = np.ones(len(log), bool)
     stays[repeated[moved]] = False
     place = np.searchsorted(np.flatnonzero(stays), standing[moved])
-    depth = response.depth[stays]
-    np.maximum.at(depth, place, response.depth[repeated[moved]])
-    sums = {name: part[stays] for name, part in response.sums.items()}
-    for name, part in response.sums.items():
+    sums = {name: part[stays] for name, part in response.items()}
+    for name, part in response.items():
         np.add.at(sums[name], place, part[repeated[moved]])
-    return stays, Response(depth, sums), int(moved.sum())
+    return stays, sums, int(moved.sum())
 
 
 # -- the tables
 
 
 def _some_rows(frame: DataFrame, names: list[str], stays: Mask | None) -> DataFrame:
-    """Take some columns of the rows that stay (None: all), with a new index; one column at a time
-    saves memory."""
-    if stays is None:
-        return frame[names].reset_index(drop=True)
-    columns = {name: Series(frame[name].array[stays], copy=False) for name in names}
-    return DataFrame(columns, pd.RangeIndex(int(stays.sum())), copy=False)
+    """Take some columns of the rows that stay (None: all), with a new index."""
+    rows = slice(None) if stays is None else stays
+    return frame.loc[rows, names].reset_index(drop=True)
 
 
 def _pred(
@@ -265,8 +256,8 @@ def _pred(
 
 
 # Events without an impression that stay in `true`, one row each: the labels of user, list and item;
-# the codes of list and item; and the response.
-Added = tuple[DataFrame, DataFrame, DataFrame]
+# the codes of list and item with the response.
+Added = tuple[DataFrame, DataFrame]
 
 
 def _unattributed(
@@ -301,20 +292,16 @@ def _unattributed(
     shown = pair_codes(log.lists.code[same], log.item[same], log.n_items)
     in_list = np.isin(pair, shown) & placed
     keep = np.flatnonzero(placed & ~in_list)
-    clicked = events.name == CLICKS
-    paid = events.paid
-    response = {"depth": np.full(len(keep), CLICKED if clicked else BOUGHT)}
-    response[events.name] = np.ones(len(keep))
-    if rules.value_col is not None and not clicked:
-        response[VALUE] = np.zeros(len(keep)) if paid is None else paid[row[keep]]
+    own = DataFrame({"list": lists[keep], "item": item[keep], events.name: 1.0})
+    if events.paid is not None:
+        own[VALUE] = events.paid[row[keep]]
     counts = {
         "kept_in_true": len(keep),
         "shown_in_list": int(in_list.sum()),
         "without_list": int((~placed).sum()),
     }
     labels = _event_labels(log, events, row[keep], log_row[keep], rules)
-    pairs = DataFrame({"list": lists[keep], "item": item[keep]})
-    return (labels, pairs, DataFrame(response)), counts
+    return (labels, own), counts
 
 
 def _event_labels(
