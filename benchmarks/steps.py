@@ -56,8 +56,7 @@ STEPS = {
     "rank `true`": ("match.rank_true",),
     "rank `pred`": ("match.rank_pred",),
     "pair: hits and duplicates": ("match.pair", "match.settle_pairs"),
-    "blocks: what is left": ("match.PredLists",),
-    "population and hits": ("match.match",),
+    "population, hits, and what is left of blocks": ("match.match",),
     "metrics": ("part.defined_values",),
     "tables": (
         "match.key_frame",
@@ -97,9 +96,8 @@ class Clock:
 @contextmanager
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
-    matching = ("matching.match", "matching.true_and_pred_lists")
     evaluation = ("evaluation.part", "evaluation.evaluate")
-    rooms = (*matching, "metrics.call", *evaluation)
+    rooms = ("matching.match", "metrics.call", *evaluation)
     modules = {name.rpartition(".")[2]: importlib.import_module(f"recdf.{name}") for name in rooms}
     replaced: list[tuple[Any, str, Any]] = []
     for names in STEPS.values():

@@ -249,7 +249,7 @@ def check_order(found: Data) -> None:
         and pd.api.types.is_numeric_dtype(pred[other].dtype)
     ):
         _check_other_order(found, other, _in_list_order(pred, matched, other))
-    if by == "score" and not matched.as_given:
+    if by == "score" and not matched.pred_lists.as_given:
         _check_rows_beside_scores(found)
     check_doubts(found, replace(matched.overlap, order=[*matched.overlap.order[:1], ""]))
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from ..inputs.sorting import run_heads
+from ..inputs.sorting import equal_runs
 
 
 def ratio(above: Any, below: Any) -> ndarray:
@@ -107,9 +107,7 @@ class Hits:
         true_place: ndarray,
     ) -> Hits:
         """Make hits from arrays in list order, and number them within each list."""
-        heads = run_heads([list])
-        length = np.diff(np.append(heads, len(list)))
-        number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
+        number = np.arange(1, len(list) + 1) - equal_runs(list)[0]
         return cls(HitArrays(list, rank, gain, number, place, true_place))
 
     def where(self, keep: ndarray) -> Hits:

@@ -95,11 +95,6 @@ class Matched:
         """Item code of each recommended row."""
         return self.pred_lists.item
 
-    @property
-    def as_given(self) -> bool:
-        """Whether the places of recommended rows are their positions in `pred`."""
-        return self.pred_lists.as_given
-
     def rows(self, places: ndarray) -> ndarray:
         """Return the positions in `pred` of the rows at some places."""
         return self.pred_lists.rows(places)

@@ -176,7 +176,11 @@ class _Steps:
         base = self.checked.get("base")
         self.true_heads = key_run_heads(true.keys)
         self.pred_heads = key_run_heads(pred.keys + pred.by)
-        columns = [at_heads(true.keys, self.true_heads), at_heads(pred.keys, self.pred_heads)]
+        self.key_ids = [
+            at_heads(true.keys, self.true_heads),
+            at_heads(pred.keys, self.pred_heads),
+        ]
+        columns = [*self.key_ids]
         columns += [] if self.users is None else [self.users[1]]
         columns += [] if base is None or base.table is None else [base.table.keys]
         (self.true_key, self.pred_key, *self.other_keys), self.n_keys = encode_keys(columns)
@@ -195,12 +199,10 @@ class _Steps:
         self.counts, self.excluded = {**self.true.counts, **self.pred.counts}, None
         if side is not None and side.table is not None:
             at = [options.list_key.index(name) for name in side.keys]
-            of_frames = (
-                ([self.true.keys[i] for i in at], self.true_key, self.true_heads),
-                ([self.pred.keys[i] for i in at], self.pred_key, self.pred_heads),
-            )
+            of_lists = [[ids[i] for i in at] for ids in self.key_ids]
+            of_keys = self.true_key, self.pred_key
             item = self.side_items["exclude"]
-            self.excluded = Excluded.of(side.table.keys, item, of_frames, n_keys, items.n)
+            self.excluded = Excluded.of(side.table.keys, item, of_lists, of_keys, n_keys, items.n)
         keys = self.true_key, self.true_heads, n_keys
         true, gain = rank_true(self.true, *keys, items, options, self.counts, self.excluded)
         in_order = true.code[np.argsort(true.first)]  # in order of first appearance

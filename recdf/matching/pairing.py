@@ -201,11 +201,6 @@ def _in_runs(before: ndarray, is_sought: ndarray) -> tuple[ndarray, ndarray, nda
     return cell[repeat], first[run[repeat]], cell[after] - n_listed[after], cell[after]
 
 
-# The columns of the excluded users in a frame, the code of the list key of each row, and the rows
-# that have codes.
-FrameKeys = tuple[Sequence[IdColumn], Coded, ndarray | None]
-
-
 @dataclass(frozen=True)
 class Excluded:
     """The items that go out of lists: those of user i are item[start[i]:start[i + 1]], and `user`
@@ -222,25 +217,25 @@ class Excluded:
         cls,
         users: Sequence[IdColumn],
         item: Coded,
-        frames: Sequence[FrameKeys],
+        of_lists: Sequence[Sequence[IdColumn]],
+        key_codes: Sequence[Coded],
         n_keys: int,
         n_items: int,
     ) -> Excluded:
-        """Arrange the items of excluded rows by the list keys of both frames; `users` are the rows'
-        users."""
-        for columns in zip(*(keys for keys, _, _ in frames), users, strict=True):
+        """Arrange the items of excluded rows by list keys; `users` are the rows' users. For each
+        frame, `of_lists` has the users of some rows, and `key_codes` the codes of their keys."""
+        for columns in zip(*of_lists, users, strict=True):
             check_kinds(columns)
         known = []
         tables = []
-        for keys, key_code, rows in frames:  # one row stands for each key
-            first = first_rows(key_code, n_keys)
+        for keys, codes in zip(of_lists, key_codes, strict=True):  # one row stands for each key
+            first = first_rows(codes, n_keys)
             known.append(np.flatnonzero(first >= 0))
-            first = first[known[-1]]
-            tables.append(at_heads(keys, first if rows is None else rows[first]))
+            tables.append(at_heads(keys, first[known[-1]]))
         (*of_frames, of_rows), n = encode_keys([*tables, users])
         user = np.full(n_keys, n)
-        for codes, coded in zip(known, of_frames, strict=True):
-            user[codes] = coded.all()
+        for places, coded in zip(known, of_frames, strict=True):
+            user[places] = coded.all()
         code = of_rows.all()
         start = offsets(np.bincount(code, minlength=n + 1))
         return cls(user, start, item.all().take(order_of_codes(code, n)), n_items)

@@ -154,7 +154,7 @@ class PredLists:
 
     @property
     def as_given(self) -> bool:
-        """Whether the rows have the order that they have in the frame."""
+        """Whether the places of rows are their positions in the frame."""
         return np.array_equal(self.rows(np.arange(len(self))), np.arange(len(self.table.frame)))
 
     def rows(self, places: ndarray) -> ndarray:

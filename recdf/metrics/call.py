@@ -107,8 +107,7 @@ COUNTED: dict[Unknown, Counted] = {
         "pred_without_features",
         f"{ROWS_UNKNOWN} without features",
         lambda lists, params: (
-            lists.sides.features.by(params["similarity"], params["separator"]).row_of[lists.item]
-            < 0
+            lists.sides.features(params["similarity"], params["separator"]).row_of[lists.item] < 0
         ),
     ),
     "category": Counted(

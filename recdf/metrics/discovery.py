@@ -118,7 +118,7 @@ def serendipity(
     if of == "similarity":
         return _unlike_past(lists, similarity, separator, relevant)
     matched = lists.matched
-    largest = lists.once_of_pred(nearest, lists.sides.features.by(similarity, separator))
+    largest = lists.once_of_pred(nearest, lists.sides.features(similarity, separator))
     # The margin keeps rounding from making 0.7 smaller than 0.7.
     found = (largest < threshold - 1e-12) & ~lists.seen
     if relevant:
@@ -149,7 +149,7 @@ def _unlike_past(
     like = None
     known = np.ones(matched.n_items, bool)
     if similarity != "cooccurrence":
-        like = lists.sides.features.by(similarity, separator)
+        like = lists.sides.features(similarity, separator)
         known = like.row_of >= 0
     start, past, _ = log.pairs
     n_past = np.append(np.bincount(log.pair_user, known[past], len(start) - 1), 0)[log.list_user]

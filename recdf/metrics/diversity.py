@@ -274,7 +274,7 @@ def ils(
 
 def _similarity(lists: Lists, kind: str | Similarity, separator: str) -> ndarray:
     """Return the mean similarities within [−1, 1], which rounding may exceed."""
-    like = lists.sides.features.by(kind, separator)
+    like = lists.sides.features(kind, separator)
     return np.clip(lists.once_of_pred(mean_similarity, like), -1.0, 1.0)
 
 

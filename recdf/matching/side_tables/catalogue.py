@@ -243,25 +243,6 @@ class Likeness:
         return jaccard, 16, 4 * width
 
 
-@dataclass
-class FeatureTable:
-    """Feature columns of items, or a function that returns the similarity of rows of the frame.
-    `row_of` is the row of each item code, -1 for none."""
-
-    row_of: ndarray
-    columns: list[Series]
-    function: Similarity | None = None
-    _made: dict[Any, Likeness] = field(default_factory=dict, repr=False)
-
-    def by(self, kind: str | Similarity, separator: str) -> Likeness:
-        """Say how alike items are by one kind of similarity; the table's own function stands for
-        every name."""
-        if (kind, separator) not in self._made:
-            own = kind if callable(kind) else self.function or kind
-            self._made[kind, separator] = Likeness(self.row_of, self.columns, own, separator)
-        return self._made[kind, separator]
-
-
 def called(function: Similarity, a: ndarray, b: ndarray) -> ndarray:
     """Call the caller's similarity for pairs of positions. Row -1 is not passed to it; its
     similarity is 0."""

@@ -37,7 +37,7 @@ from ...inputs.true_and_pred import ReadRows, order_source, read_pred, read_rows
 from ..list_keys import KeyColumns
 from ..overlap import samples_of
 from ..ranked import BaseLists
-from .catalogue import Aspects, Catalogue, FeatureTable, LogCodes, unique_rows
+from .catalogue import Aspects, Catalogue, Likeness, LogCodes, Similarity, unique_rows
 from .digest import DescribedSide, described
 
 # Tables whose users are matched with the lists before these are ranked, and not afterwards.
@@ -237,7 +237,7 @@ class Sides:
     items: Catalogue
     log: LogCodes
     aspects: Callable[..., Aspects]
-    features: FeatureTable
+    features: Callable[[str | Similarity, str], Likeness]
     popular: ndarray
     base: BaseLists
 
@@ -321,16 +321,22 @@ def log_codes(sides: Sides, name: str) -> LogCodes:
     return LogCodes(user, item, list_user, sides.n_items, sides.item_rank)
 
 
-def features_codes(sides: Sides, name: str) -> FeatureTable:
-    """Return what items are compared by, which may be positions in the catalogue and nothing
-    else."""
+def features_codes(sides: Sides, name: str) -> Callable[[str | Similarity, str], Likeness]:
+    """Return a function of a kind of similarity and a separator that says how alike items are; the
+    caller's own function of positions in the catalogue stands for every name."""
     side = sides.checked.get(name)
     if name in sides.codes:
         row_of = unique_rows(sides.codes[name], sides.n_items, name)
     else:
         row_of = sides.items.row_of if sides.has("items") else sides.needed(name)
     columns, function = ([], None) if side is None else (side.columns[1:], side.similarity)
-    return FeatureTable(row_of, columns, function)
+
+    @cache
+    def likeness(kind: str | Similarity, separator: str) -> Likeness:
+        own = kind if callable(kind) else function or kind
+        return Likeness(row_of, columns, own, separator)
+
+    return likeness
 
 
 def marked_codes(sides: Sides, name: str) -> ndarray:
