@@ -353,10 +353,14 @@ class Summing:
             column = batch.column(name)
             if column.null_count:
                 raise RowsNeeded
-            own, found = _codes_of_labels(column)
-            values.append(found)
+            if not pa.types.is_dictionary(column.type):
+                column = column.dictionary_encode()
+            if column.dictionary.null_count:
+                raise RowsNeeded
+            own = column.indices.to_numpy(zero_copy_only=False)
+            values.append(column.dictionary.to_pylist())
             # Codes of one byte have no room for products, and NumPy 1 would not make them wider.
-            code = own if code is None else np.multiply(code, len(found), dtype=np.int64) + own
+            code = own if code is None else np.multiply(code, len(values[-1]), dtype=np.int64) + own
         assert code is not None  # the variant has a column
         table = np.bincount(code)
         present = np.flatnonzero(table)
@@ -364,15 +368,6 @@ class Summing:
         labels = ([own[i] for i in at] for own, at in zip(values, places, strict=True))
         table[present] = [cells.setdefault(key, len(cells)) for key in zip(*labels, strict=True)]
         return code if (table == np.arange(len(table))).all() else table.take(code)
-
-
-def _codes_of_labels(column: pa.Array) -> tuple[Any, list[Any]]:
-    """Codes of labels, and the labels."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    if column.dictionary.null_count:
-        raise RowsNeeded
-    return column.indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist()
 
 
 def _cubes(own: Floats, cell: Codes, n_cells: int) -> Floats:

@@ -39,6 +39,7 @@ from ..inputs.sorting import distinct, exact_sums, flags_at
 from ..inputs.true_and_pred import read_weights
 from ..stats.arms import HUGE
 from ..stats.numbers import Floats, Mask
+from ..tables.findings import row_objects
 from .choices import AnySpec
 
 
@@ -223,8 +224,7 @@ def some_keys(frame: DataFrame, rows: Any, names: Names) -> str:
     found = frame[names].iloc[
         np.flatnonzero(rows)[:1000] if np.asarray(rows).dtype == bool else rows
     ]
-    keys = list(dict.fromkeys(zip(*(found[name].tolist() for name in names), strict=True)))[:5]
-    return ", ".join(repr(key[0] if len(names) == 1 else key) for key in keys)
+    return ", ".join(map(repr, list(dict.fromkeys(row_objects(found)))[:5]))
 
 
 def key_codes(tables: Sequence[tuple[str, DataFrame]], names: Names) -> tuple[list[Codes], int]:
@@ -282,14 +282,12 @@ def metric_values(frame: DataFrame, role: str, name: str, squared: bool = False)
     """Return a metric column as float64 with NaN for null; values that are infinite, not numeric or
     too large for what is made of them raise."""
     numbers = float_column(frame, name, role)
-    infinite = np.isinf(numbers)
-    if infinite.any():
-        raise DataError(
-            f"{role}[{name!r}] is infinite in {infinite.sum():,} of {len(frame):,} rows"
-        )
-    ends = np.fmax.reduce(numbers, initial=0.0), np.fmin.reduce(numbers, initial=0.0)
+    largest = np.fmax.reduce(np.abs(numbers), initial=0.0)
+    if np.isinf(largest):
+        n = np.isinf(numbers).sum()
+        raise DataError(f"{role}[{name!r}] is infinite in {n:,} of {len(frame):,} rows")
     most, made = (np.nextafter(HUGE, 0.0), "squares") if squared else (LARGEST, "sums")
-    if max(ends[0], -ends[1]) > most:
+    if largest > most:
         raise DataError(
             f"{role}[{name!r}] holds values above {most:g} in size, whose {made} are no numbers"
         )
