@@ -302,6 +302,7 @@ def compare_models(
     for role, frame in given.items():
         require(frame, role, names)
     names = [name for name in dict.fromkeys(names) if name != weight_col]
+    margins = per_metric("margin", margin, names, a_number(above=0))
     settings = Settings(
         dict.fromkeys(names, test),
         alternative,
@@ -311,7 +312,7 @@ def compare_models(
         n_resamples=n_resamples,
         seed=seed,
         missing=missing,
-        margins=per_metric("margin", margin, names, a_number(above=0)),
+        margins={name: float(one) for name, one in margins.items()},
         details=details,
         bounds=declared_bounds(bounds, names),
     )

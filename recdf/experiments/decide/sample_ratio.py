@@ -348,9 +348,11 @@ def _read_health(
     table = wanted.merge(health.astype(dict.fromkeys(key, object)), "left", key)
     absent = table["n_assigned"].isna()
     if absent.any():
+        *of_group, variant = table.loc[absent, key].iloc[0]
+        made = f" for {by} {tuple(of_group)}; make it with ⟦+by={by}⟧" if by else "; make it"
         raise OptionError(
-            f"health has no rows for {key} {tuple(table.loc[absent, key].iloc[0])}; pass the table "
-            f"that experiment_health made of this experiment with ⟦+by={by}⟧, and all its rows"
+            f"health has no variant {variant!r}{made} from the same assignment, and pass all its "
+            "rows"
         )
     if len(table) > len(wanted):
         raise OptionError(
