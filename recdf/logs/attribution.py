@@ -327,9 +327,12 @@ def arrange_lists(
     ascending[heads] = True
     if n_lists == len(heads) and ascending.all():
         return ListRule(code, np.arange(len(code)))
-    if time is not None and ascends(time):
-        within = [key for key in within if key is not time]
-    return ListRule(code, stable_order([code, *within]))
+    order = stable_order([code, *within[:1]])
+    if len(within) == 2 and not ascends(within[1]):  # rows of one list and one position go by time
+        sorted_keys = [code[order], within[0][order]]
+        if len(run_heads(sorted_keys)) < len(order):
+            order = stable_order([code, *within])
+    return ListRule(code, order)
 
 
 def rank_lists(lists: ListRule, position: np.ndarray | None, stays: Mask | None = None) -> Ranking:
