@@ -19,7 +19,7 @@ from __future__ import annotations
 import operator
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -33,16 +33,16 @@ from numpy import ndarray
 from pandas import DataFrame, Series
 from pyarrow import Array, ArrowException, RecordBatch, Schema, Table
 
-from ..errors import DataError, EngineError, RecdfError
+from ..errors import DataError, EngineError
 from ..evaluation.evaluate import checked
 from ..evaluation.part import Failure, ListRows, Part, PartResult, measure, result_bytes
 from ..inputs.codes import mix_texts, mix_words
 from ..inputs.frames import without_dictionary
 from ..inputs.list_cells import ItemLists
 from ..inputs.machine import limited
-from ..inputs.options import ByName, Names, Options
+from ..inputs.options import Names, Options
 from ..inputs.sorting import offsets, spans
-from ..inputs.true_and_pred import BrokenRows, RowsRefused, order_source, read_pred, read_true
+from ..inputs.true_and_pred import gains, order_source, read_pred, read_relevance, read_true
 from ..matching.list_keys import key_labels
 from ..matching.match import match
 from .engine_contract import IN_BUCKET, Handle, Shared, opened
@@ -417,20 +417,30 @@ GAIN = pa.schema([("gain", pa.float64())])
 @dataclass(frozen=True)
 class Gains:
     """Find the largest gain in a chunk of `true`, among the rows that are neither dropped nor in
-    `exclude`. Where rows are wrong, the work on their bucket raises the error."""
+    `exclude`."""
 
+    column: str
     options: Options
-    sides: ByName
+    exclude: DataFrame | None
     lists: ItemLists
 
     def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
-            frame = frame_of_arrow(self.lists.table(Table.from_batches([batch])))
-            largest = 1.0
-            how = self.options, self.sides, None, True, dict[str, BrokenRows]()
-            with suppress(RowsRefused, RecdfError), match(frame, frame[:0], *how) as matched:
-                largest = matched.true_lists.gain.max(initial=0.0)
-            yield pa.record_batch([pa.array([largest], pa.float64())], schema=GAIN)
+            ids = self.options.pair
+            frame = frame_of_arrow(known_rows(self.lists.table(Table.from_batches([batch])), ids))
+            relevance = read_relevance(frame, self.column, self.options)
+            gain = gains(
+                relevance[known := np.isfinite(relevance) & (relevance >= 0)], self.options
+            )
+            if self.exclude is not None:
+                same = ("user_col", "item_col", "null_keys")
+                own: dict[str, Any] = {name: getattr(self.options, name) for name in same}
+                own |= {"relevance_col": self.column, "duplicates": "keep", "score_col": False}
+                sides = {"exclude": self.exclude}
+                options = Options().updated(**own)
+                with match(frame[known], frame[:0], options, sides, part=True) as matched:
+                    gain = gains(matched.true_lists.gain, self.options)
+            yield pa.record_batch([pa.array([gain.max(initial=0.0)], pa.float64())], schema=GAIN)
 
 
 @dataclass(frozen=True)

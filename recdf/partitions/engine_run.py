@@ -42,7 +42,7 @@ from ..inputs.frames import OneRecord
 from ..inputs.ids import IdColumn, alike_ids, nullable, read_ids
 from ..inputs.list_cells import ItemLists, refuse_joined
 from ..inputs.machine import sizes
-from ..inputs.options import ByName, Names, Options, check_names
+from ..inputs.options import ByName, Names, check_names
 from ..judge.choices import Columns, NamedMetrics, RaiseOrDrop
 from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
@@ -194,11 +194,7 @@ class Run:
                 _ = self.dealt  # first, as for the `by` values
                 lists = self.needed.lists["true"]
                 names = lists.names([*keys, item, relevance])
-                same = ("user_col", "item_col", "null_keys", "min_relevance", "like")
-                own: dict[str, Any] = {name: getattr(call.options, name) for name in same}
-                own |= {"relevance_col": relevance, "duplicates": "keep", "score_col": False}
-                sides = {} if frame is None else {"exclude": frame}
-                work = Gains(Options().updated(**own), sides, lists)
+                work = Gains(relevance, call.options, frame, lists)
                 found = self.engine.each(self.frames["true"], names, work, GAIN)
                 largest = self.engine.collect(found)["gain"].to_pylist()
             call = call.knowing(max_gain=max(largest, default=0.0))

@@ -423,6 +423,6 @@ def tables_in_buckets(
     code, labels = group_codes(of_found, "per_user", within.names)
     tables = []
     for segment, places in enumerate(split(code, len(labels))):
-        if rows := compared.rows([found[place][1] for place in places]):
+        if len(places) and (rows := compared.rows([found[place][1] for place in places])):
             tables.append((labels.iloc[[segment]], rows))
     return tables
