@@ -289,7 +289,17 @@ def sort_within(key: ndarray, start: ndarray) -> None:
 def windows(values: ndarray, start: ndarray, width: int) -> ndarray:
     """Copy values[start[i]:start[i] + width] into row i; cells past the end of `values` hold
     arbitrary numbers."""
-    return values.take(start[:, None] + np.arange(width), mode="clip")
+    last = len(values) - width
+    # A view in which the `width` values from each position on are one item, so that they are copied
+    # as a whole.
+    window: ndarray = ndarray(
+        last + 1, f"V{values.itemsize * width}", values, strides=values.strides
+    )
+    rows: ndarray = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
+    over = np.flatnonzero(start > last)
+    if len(over):
+        rows[over] = values.take(start[over, None] + np.arange(width), mode="clip")
+    return rows
 
 
 def alike(*length: ndarray) -> Iterator[ndarray]:
