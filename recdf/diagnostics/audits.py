@@ -597,8 +597,6 @@ def audit(
             role: one.dropna(subset=[name for name in names if name in one])
             for role, one in frames.items()
         }
-    if "log" in frames:
-        frames["log"] = frames["log"].dropna(subset=names[-1:])
     if time_col is not None and not any(
         time_col in frames.get(role, ()) for role in ("train", "log")
     ):
@@ -607,6 +605,8 @@ def audit(
         )
     # The ids of items are of one kind, or this raises.
     encode([known_ids(one[:1], role, names[-1]) for role, one in frames.items()])
+    if "log" in frames:
+        frames["log"] = frames["log"].dropna(subset=names[-1:])
     found = AuditFindings()
     asked = Question(frames, call, items if counted else None, time_col, cutoff)
     lists, marks, pairs, overlap = _measured(asked)

@@ -355,7 +355,7 @@ class _Rows(NamedTuple):
         change = self.change(both, values, budget, smaller)
         labelled = {}
         most = change.weight.max(initial=0.0)
-        if cheap_column(metric) in self.runs.parts[0][1]:
+        if all(cheap_column(metric) in frame for _, frame in self.runs.parts):
             of_cheap, _ = _both_sides(self.runs.table(cheap_column(metric)), lists, worst)
             ends = values or seen_bounds(both, of_cheap)
             given = np.array([both[::-1], of_cheap[::-1]]), self.runs
@@ -501,11 +501,11 @@ class _Rows(NamedTuple):
         names = own_frame.columns.intersection(base_frame.columns, sort=False)
         for name in [one for one in names if str(one).startswith("judged")]:
             both = self.runs.table(name)
-            own, base = np.nanmean(both, axis=1)
             budget = Budget(name, None, None, 0.0, False)
             change = self._replace(looks=False).change(both, (0.0, 1.0), budget)
             for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
                 if change.p_value(0.0, better=better) <= self.alpha:
+                    own, base = np.nanmean(both, axis=1)
                     found[verdict] = (
                         f"fewer items of the {less} are judged ({name}: {own:.1%} of the candidate "
                         f"and {base:.1%} of the baseline), so that it is underrated"

@@ -112,9 +112,10 @@ def levels_table(
                 cells["se"] = errors.get(name, 0.0)
                 cells["how"] = "simulated" if name in errors else "exact"
             rows.append({**cells, "n": np.count_nonzero(~np.isnan(values))})
-    table = Levels(
-        beside_columns(labels.rename(columns=str).reset_index(drop=True), pd.DataFrame(rows))
-    )
+    labels, numbers = labels.rename(columns=str).reset_index(drop=True), pd.DataFrame(rows)
+    if clash := [name for name in labels if name in numbers]:
+        raise OptionError(f"⟦by={clash[0]!r}⟧ is also a column of the result; rename it in pred")
+    table = Levels(beside_columns(labels, numbers))
     table.per_user = per_user_frame(matched, {**lengths, **found})
     return table
 

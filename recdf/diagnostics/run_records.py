@@ -170,8 +170,10 @@ def past_tests(folder: Any) -> DataFrame:
         tables: dict[str, tuple[Path, DataFrame]] = {}
         for path in files_below(place, COMPARED):
             table = read_table(path)
-            # A comparison of variants may have a column `model`, too.
-            kind = "treatment" if "treatment" in table.columns else "model"
+            # A comparison of variants may have a column `model`, and one of models `treatment`.
+            kind = "treatment" if "control" in table else "model"
+            if kind == "model" and "baseline" not in table:  # a table of another program
+                continue
             if kind in tables:
                 raise DataError(
                     f"{tables[kind][0]} and {path} both compare {kind}s; expected one in {name}"

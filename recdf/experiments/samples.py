@@ -212,10 +212,10 @@ def covariate_specs(
         named = {str(i): one for i, one in enumerate(several)}
         specs_of = metric_specs(named, data, role, f"covariates[{metric!r}]")
         found[metric] = list(dict.fromkeys(specs_of.values()))
-        if specs[metric][1] is None and any(den for _, den in found[metric]):
+        if specs[metric][1] is None and any(den is not None for _, den in found[metric]):
             raise OptionError(
-                f"covariates[{metric!r}]={given!r} is a tuple, the numerator and denominator of a "
-                "ratio of sums, and the metric is a mean; pass several covariates as a list"
+                f"covariates[{metric!r}]={given!r} holds a pair, the numerator and denominator of "
+                "a ratio of sums, and the metric is a mean; pass several covariates as a list"
             )
     return found
 

@@ -129,8 +129,9 @@ def own_variant(
     (user, assigned_user), n_users = key_codes(frames, keys)
     own = np.isin(shown, assigned)
     # The pair of each user: the first of its rows, or of its own rows if there are any.
-    order = np.argsort(~own, kind="stable")
-    pair = shown[order][first_rows(user[order], n_users)]
+    pair = np.full(n_users, -1, np.int64)
+    pair[user[::-1]] = shown[::-1]
+    pair[user[own][::-1]] = shown[own][::-1]
     astray = np.isin(user, assigned_user) & ~np.isin(user, user[own])
     if astray.any():
         raise DataError(

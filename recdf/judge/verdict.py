@@ -283,9 +283,11 @@ def add_verdicts(table: DataFrame, kind: str, effects: Iterable[str]) -> None:
     columns = {"remarks": [""] * len(table), **table, "effect": np.array([*effects], object)}
     for code in FIRING:
         ask(columns, code)
+    # The sentence of a row without remarks has none of its numbers.
+    used = columns if any(columns["remarks"]) else ["remarks", "effect"]
     found = []
-    for cells in zip(*columns.values(), strict=True):
-        row = dict(zip(columns, cells, strict=True))
+    for cells in zip(*(columns[name] for name in used), strict=True):
+        row = dict(zip(used, cells, strict=True))
         remarks = codes_of(by_rank(codes_of(row["remarks"])))
         withheld = next((code for code in remarks if CAUTIONS[code].withheld(kind, row)), "")
         effect = "" if withheld else row["effect"]

@@ -280,6 +280,7 @@ def test_a_model_of_the_best_order_is_at_its_ceiling_and_one_of_the_worst_below_
         ({"train": pd.DataFrame({"who": [1], "item_id": ["a"]})}, "user_id"),
         ({"train": pd.DataFrame({"user_id": [None], "item_id": ["a"]})}, "null"),
         ({"train": pd.DataFrame({"user_id": ["ann"], "item_id": [3]})}, "item_id"),
+        ({"log": pd.DataFrame({"user_id": ["ann"], "it": ["a"]})}, "log has no column 'item_id'"),
     ],
 )
 def test_bad_input_is_a_named_error(options: dict[str, object], said: str) -> None:

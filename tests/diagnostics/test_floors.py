@@ -174,6 +174,13 @@ def test_what_has_no_chance_level_is_refused(arguments: dict[str, object], said:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", ["metric", "k", "value", "n"])
+def test_groups_do_not_have_the_name_of_a_column_of_the_result(name: str) -> None:
+    pred = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 1], "score": 1.0, name: ["x", "y"]})
+    with pytest.raises(rd.OptionError, match=f"by='{name}' is also a column of the result"):
+        rd.ceiling({1: [1], 2: [2]}, pred, "ndcg", 3, by=name)
+
+
 def test_ceiling_is_the_best_of_all_orders() -> None:
     pred = {"u": ["x", "b", "a"], "v": ["x", "c"], "w": ["e", "f", "d", "x"]}
     level = rd.ceiling(TRUE, pred, ["ndcg", "recall", "mrr", "err"], k=2)

@@ -332,6 +332,18 @@ def test_unjudged_items_turn_a_verdict_into_undecided():
     assert swapped.passed
 
 
+def test_lists_of_which_nobody_judged_an_item_say_nothing_of_a_verdict():
+    own, base = sides()
+    own["judged@10"], base["judged@10"] = np.nan, 0.9
+    assert rd.gate(own, base, {"ndcg@10": -0.1}).passed
+
+
+def test_cheap_labels_of_one_side_alone_are_no_labels_of_both():
+    own, base = sides()
+    own["ndcg@10 under cheap labels"] = 1.0
+    assert rd.gate(own, base, {"ndcg@10": -0.1}).passed
+
+
 # -- bad calls
 
 

@@ -158,6 +158,16 @@ def test_two_comparisons_of_models_in_one_experiment_are_refused(archive, tmp_pa
         rd.diagnostics.past_tests(tmp_path)
 
 
+def test_a_table_of_another_program_is_no_comparison(tmp_path):
+    for folder in ("own", "other"):
+        (tmp_path / "test" / folder).mkdir(parents=True)
+    arms = pd.DataFrame({"metric": ["ctr"], "control": ["A"], "treatment": ["B"], "diff": [0.1]})
+    arms.to_parquet(tmp_path / "test" / "own" / "comparison.parquet")
+    other = pd.DataFrame({"x": [1]})
+    other.to_parquet(tmp_path / "test" / "other" / "comparison.parquet")
+    assert not len(rd.diagnostics.past_tests(tmp_path))
+
+
 def test_a_record_that_is_none_is_named(tmp_path):
     (tmp_path / "run.json").write_text("{}", encoding="utf-8")
     with pytest.raises(rd.DataError, match=r"run\.json is no record"):

@@ -79,6 +79,15 @@ def test_buckets_without_users_and_models_that_few_users_or_none_have():
     pd.testing.assert_frame_equal(table, expected, rtol=1e-12, atol=1e-12)
 
 
+def test_buckets_of_assigned_users_without_lists():
+    true, pred, options, groups, asked = CASES_OF_MOMENTS["lists_by_variant"]()
+    true, pred = (one[one["user_id"].isin([9, 10, 12])] for one in (true, pred))
+    result = evaluated(true, pred, options, partitions=30)
+    asked = {"nan": "drop", **asked}
+    found = result.variant_moments(groups, **asked)
+    assert_same_moments(found, in_memory(result, groups, **asked))
+
+
 @pytest.fixture(scope="module")
 def result():
     with dask.config.set(scheduler="synchronous"):

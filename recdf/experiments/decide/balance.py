@@ -463,8 +463,8 @@ def _p_of_times(
     code: Codes, stratum: Codes, rows: ExperimentRows, ordered: bool = False, fixed: bool = False
 ) -> Floats:
     """By group, p that the variants have the same shares at all times, of which each unit has its
-    first: the least of its strata times their number. Times that should be `fixed` have none where
-    a unit has several."""
+    first: the least of its strata times their number. Where they should be `fixed`, it is NaN if a
+    unit has several."""
     chosen = np.arange(len(code))
     units = rows.randomised
     if units is not None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from ...errors import OptionError
+from ...errors import OptionError, examples
 from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...judge.choices import AnyRow, PlannedShares, Row, TwoPlaces
 from ...judge.per_user_columns import Codes, Floats, Mask, count_distinct, key_codes, require, split
@@ -352,7 +352,7 @@ def _read_health(
         made = f" for {by} {tuple(of_group)}; make it with ⟦+by={by}⟧" if by else "; make it"
         raise OptionError(
             f"health has no variant {variant!r}{made} from the same assignment, and pass all its "
-            "rows"
+            f"rows (it has the variants {examples(health['variant'])})"
         )
     if len(table) > len(wanted):
         raise OptionError(

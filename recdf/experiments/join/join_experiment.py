@@ -333,8 +333,10 @@ def _by_groups(
 ) -> tuple[Codes, DataFrame]:
     """The code of each row's `by` value, and the values by code: those of the rows, or the given
     ones."""
-    if by_values is None or not by:
+    if by_values is None:
         return group_codes(per_user, "per_user", by)
+    if not by:  # one group, which some of the users may have no row of
+        return np.zeros(len(per_user), np.int64), by_values
     pairs = [read_by([per_user[name], by_values[name]], name) for name in by]
     (rows, values), n = encode_keys([list(ids) for ids in zip(*pairs, strict=True)])
     return last_places(values.all(), n)[rows.all()], by_values
