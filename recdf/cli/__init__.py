@@ -295,7 +295,7 @@ class RunRecord:
         # a name.
         self.inputs: dict[str, list[str]] = {}
         self.out: Path | None = getattr(given, "out", None)
-        names = getattr(given, "writes", [""])  # of a folder, or none of a file
+        names = getattr(given, "writes", [""])  # in the folder; "" is a file itself
         self.outputs = [] if self.out is None else [self.out / name for name in names]
         # What an earlier run of this command wrote beside a result is no input, and is replaced.
         replaced = {os.path.realpath(path) for path in self.outputs}
@@ -326,10 +326,10 @@ class RunRecord:
         beside = given_files(self.given, "junit", "summary")
         read = {}
         for path in self.states:
-            place = Path(os.path.realpath(path))
-            read[place] = path
-            if place.parent.name == PER_USER:  # rows in parts
-                read[place.parent] = path
+            real = Path(os.path.realpath(path))
+            read[real] = path
+            if real.parent.name == PER_USER:  # rows in parts
+                read[real.parent] = path
         for name, path in [*(("out", path) for path in self.outputs), *beside.items()]:
             if lost := read.get(Path(os.path.realpath(path))):
                 raise OptionError(

@@ -368,12 +368,13 @@ def given_options(given: Namespace) -> Given:
     """Return the shared options that were given, as the functions take them."""
     options: Given = {}
     pairs: Given = {}
-    for name in NAMES & vars(given).keys():
+    for name in filter(partial(hasattr, given), NAMES):
         value = getattr(given, name)
         if name.endswith("_cols"):
             pairs[name] = as_pairs(flag(name), value, "NAME=COLUMN")
         else:
             options[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
+    pairs = {name: found for name, found in pairs.items() if found}
     for name, found in pairs.items():
         check_names_of_columns(found, name.removesuffix("_cols"), options)
     words = {"True": True, "False": False}

@@ -216,7 +216,7 @@ class Section(NamedTuple):
     # Of a verdict: what each line says, the first one largest.
     lines: Sequence[tuple[str, Sequence[str]]] = ()
     tables: Sequence[TableBlock] = ()
-    drawings: Sequence[Any] = ()  # each a `plot.style.Drawing`
+    drawings: Sequence[Any] = ()  # each a `plot.picture.Drawing`
     lists: Sequence[str] = ()
     pairs: Mapping[str, str] = {}
     code: str = ""  # the whole spec, folded

@@ -20,14 +20,13 @@ import pandas as pd
 from pandas import DataFrame
 
 from .._version import version_and_build
-from ..errors import DataError
+from ..errors import DataError, OptionError
 from ..inputs.frames import OneRecord
 from ..inputs.options import OPTIONS, as_columns
 from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
 from ..metrics.call import Call
-from ..metrics.metric import METRICS
-from ..metrics.strings import direction_of
+from ..metrics.metric import Metric, find
 from .value_moments import CONFIDENCE, SUMMARY, means
 
 MEAN_TOLERANCE = (
@@ -216,8 +215,17 @@ DEFINITION_FIELDS = ("family", "meaning", "formula", "better", "references")
 def better_of(column: str) -> str | None:
     """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has
     no direction."""
-    found = direction_of(column)
-    return None if found is None else found.better
+    record = _metric_of(column)
+    return None if record is None else record.stated(column)[1]
+
+
+def _metric_of(definition: str) -> Metric | None:
+    """Return the metric of a column or a definition, in any case of letters; None if there is
+    none."""
+    try:
+        return find(re.split("[@(]", definition)[0])
+    except OptionError:
+        return None
 
 
 def definitions(spec: Mapping[str, Any]) -> DataFrame:
@@ -230,7 +238,7 @@ def definitions(spec: Mapping[str, Any]) -> DataFrame:
     rows = []
     for column, found in spec["metrics"].items():
         definition = found["definition"]
-        record = METRICS.get(re.split("[@(]", definition)[0])
+        record = _metric_of(definition)
         texts = [""] * len(DEFINITION_FIELDS)
         if record is not None:
             better = record.stated(definition)[1] or ""

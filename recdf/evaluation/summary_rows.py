@@ -251,12 +251,17 @@ class ExposureSums:
 
     def __add__(self, other: ExposureSums) -> ExposureSums:
         tables = {}
-        for about, one in self.tables.items():
-            both = pa.concat_tables([one, other.tables[about]], promote_options="permissive")
-            names = both.column_names[1:]
+        for about in {**self.tables, **other.tables}:
+            parts = [one.tables[about] for one in (self, other) if about in one.tables]
+            both = pa.concat_tables(parts, promote_options="permissive")
             found = both.group_by(ITEM_LABEL, use_threads=False)
-            total = found.aggregate([(name, "sum") for name in names])
-            sums = {name: pc.fill_null(total[f"{name}_sum"], 0) for name in names}
+            how = {
+                one.name: "any" if pa.types.is_boolean(one.type) else "sum"
+                for one in both.schema
+                if one.name != ITEM_LABEL
+            }
+            total = found.aggregate([*how.items()])
+            sums = {name: pc.fill_null(total[f"{name}_{one}"], 0) for name, one in how.items()}
             tables[about] = pa.table({ITEM_LABEL: total[ITEM_LABEL], **sums})
         return ExposureSums(tables)
 

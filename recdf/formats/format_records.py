@@ -140,9 +140,9 @@ def delimited(
             column_types=dict.fromkeys(columns, LONG_TEXT), include_columns=wanted
         )
         rows = csv.ReadOptions(column_names=names, block_size=file.piece)
-        with file.opened() as stream:
+        with ExitStack() as stack:
             if names is None and file.piece is not None:  # a text in quotes may hold ends of lines
-                reader = csv.open_csv(stream, rows, layout, types)
+                reader = csv.open_csv(stack.enter_context(file.opened()), rows, layout, types)
                 tables = _pieces(reader.schema, reader)
             else:
                 texts = file.blocks() if names is None else map(_one_space, file.blocks())
@@ -161,7 +161,7 @@ def _one_space(lines: bytes) -> bytes:
     found = lines.replace(b"\t", b" ").replace(b"\r", b"")
     while b"  " in found:
         found = found.replace(b"  ", b" ")
-    return found.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip()
+    return found.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
 
 
 def beyond_numbers(text: Any, found: Any) -> int:

@@ -83,8 +83,8 @@ def write_trec(
     u1 Q0 a 2 0.4999999701976776 als
     """
     own = Options(
-        user_col=user_col or "user_id",
-        item_col=item_col or "item_id",
+        user_col="user_id" if user_col is None else user_col,
+        item_col="item_id" if item_col is None else item_col,
         score_col=score_col,
         rank_col=rank_col,
         relevance_col=relevance_col,

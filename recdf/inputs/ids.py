@@ -438,6 +438,8 @@ def _object_ids(series: Series, where: str) -> IdColumn:
     if inferred not in PLAIN_KINDS_OF_IDS:
         return _labels_of_one_type(values, present, null, where)
     exact = Series(present).infer_objects()
+    if inferred == "mixed-integer-float":  # also where an integer is beyond 64 bits
+        exact = exact.astype(np.float64)
     if exact.dtype == object:  # ids beyond int64; dates out of range or of several zones
         kind = "integer" if inferred == "integer" else "datetime object"
         return IdColumn(where, kind, values, null)

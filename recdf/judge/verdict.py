@@ -280,7 +280,11 @@ def add_verdicts(table: DataFrame, kind: str, effects: Iterable[str]) -> None:
 
     `remarks` of the table, if there are any, hold the codes that the arithmetic met.
     """
-    columns = {"remarks": [""] * len(table), **table, "effect": np.array([*effects], object)}
+    columns: Any = {
+        "remarks": [""] * len(table),
+        **table,
+        "effect": np.array([*effects], object),
+    }
     for code in FIRING:
         ask(columns, code)
     # The sentence of a row without remarks has none of its numbers.

@@ -53,9 +53,10 @@ SPANS = ("window", "clock_skew", "session_gap")
 Response = dict[str, Floats]
 
 
-def _response_columns(response: Response, rules: Rules) -> dict[str, Series]:
-    """Return the columns of `true` that hold the response. The deepest event gives the gain."""
-    gain: Any = rules.relevance["shown"]
+def _response_columns(response: Response, rules: Rules, n: int) -> dict[str, Series]:
+    """Return the columns of `true` that hold the response of n rows. The deepest event gives the
+    gain."""
+    gain = np.full(n, rules.relevance["shown"])
     for name, level in ((CLICKS, "clicked"), (PURCHASES, "bought")):
         if name in response:
             gain = np.where(response[name] > 0, rules.relevance[level], gain)
@@ -100,7 +101,7 @@ def make_tables(
             for name in response
         }
         first = labels[~own.duplicated(["list", "item"])].reset_index(drop=True)
-        more_rows = [first.assign(**_response_columns(together, rules))]
+        more_rows = [first.assign(**_response_columns(together, rules, len(first)))]
     stays, response, counted["repeated"] = _settle_repeats(log, response)
     ranking = rank_lists(log.lists, log.position, stays)
     spec = _spec(rows, ranking, counted, copies, rules)
@@ -113,7 +114,7 @@ def make_tables(
     del rows, log, events, added, ranking
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
     pred = _pred(labels, frame, rules, stays, rank, response.get(VALUE))
-    true = labels.assign(**_response_columns(response, rules))
+    true = labels.assign(**_response_columns(response, rules, len(labels)))
     if more_rows:
         true = pd.concat(with_alike_ids([true, *more_rows], ids, "true"), ignore_index=True)
     return true, pred, spec, ahead

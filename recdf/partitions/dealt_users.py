@@ -131,6 +131,8 @@ def dealt_log(
     user = rules.device_col or rules.user_col
     packings = {}
     for role, schema in schemas.items():
+        if isinstance(frames[role], Source):  # each part compares the types that files have
+            schema = frames[role].schema
         spread = rules.item_col if rules.item_col in schema.names else user
         packings[role] = LogPacking([user], spread, n_buckets, schema, rules=rules, persons=by)
     return empty, InBuckets(engine, frames, packings)

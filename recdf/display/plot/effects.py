@@ -329,7 +329,7 @@ def over_time(
         promise = f"bars: {adjustment(effect).intervals}"
     found = zip(spoken(time, data, "diff"), data["verdict"], strict=True)
     said = [", ".join(filter(None, [one, visible(verdict)])) for one, verdict in found]
-    frame.marks(time, data["diff"], data["sign"], said, 6)
+    frame.marks(time, data["diff"], data["sign"], said, 6, what)
     if time.dtype.kind == "M":
         frame.date_ticks()
     marks = "filled: better (blue) or worse (orange)" * any(data["sign"] != "open")

@@ -411,7 +411,9 @@ class Frame:
         ends = rows["ci_low"], rows["ci_high"]
         self.ax.fill_between(rows[x], *ends, color=colour, alpha=0.15, linewidth=0, **settings)
 
-    def marks(self, x: Series, y: Any, signs: Series, said: Any, size: float) -> None:
+    def marks(
+        self, x: Series, y: Any, signs: Series, said: Any, size: float, name: str = ""
+    ) -> None:
         """Draw one mark per difference with the look of its sign, hollow where it is open."""
         marks = DataFrame({"x": x, "y": y, "said": said, "sign": signs}).dropna()
         for sign, (colour, marker, fill) in MARK_OF_SIGN.items():
@@ -419,7 +421,8 @@ class Frame:
             if len(own):
                 look = ModelLook(colour, marker, "none")
                 face = {"markersize": size, "markerfacecolor": fill}
-                self.line(own["x"], own["y"], look, own["said"], "", **face)
+                drawn = self.line(own["x"], own["y"], look, own["said"], "", **face)
+                says(drawn, own["said"], name)
 
     def tiles(self, cells: DataFrame, *, left: bool = False) -> None:
         """Draw a table from the top: one box for each row of `x`, `y`, `colour`, `text` and `said`,

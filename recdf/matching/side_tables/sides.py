@@ -282,8 +282,8 @@ class Sides:
             return None, None
         if keys is None:
             return encode_keys([table.keys])[0][0].all(), np.empty(0, np.int64)
+        ids = [read_ids(Series(keys[one]), f"the lists' {one!r}") for one in names]
         try:
-            ids = [read_ids(Series(keys[one]), f"the lists' {one!r}") for one in names]
             (lists, rows), n = encode_keys([ids, table.keys])
         except IdTypeError as error:
             if name != "log":

@@ -64,7 +64,7 @@ def sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
     """Sum of the discounts of ranks 1 to k. There may be too many ranks to add one by one.
 
     Beyond the first ranks, discounts are a smooth function of the rank, and their sum is the
-    integral of that function. What it lacks is below 1e-13 of the sum.
+    integral of that function. What it lacks is below 1e-12 of the sum.
     """
     if callable(kind):  # any function: it has to be called for every rank
         parts = (
