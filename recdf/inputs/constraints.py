@@ -234,7 +234,7 @@ def check_value(name: str, value: Any, hint: Any) -> Any:
 
 
 @functools.cache
-def names_taken(function: Callable[..., Any]) -> dict[str, Constraint]:
+def constraints_taken(function: Callable[..., Any]) -> dict[str, Constraint]:
     """Return the constraints of those arguments of a function, or fields of a record, that are
     names, mappings, labels or flags, have a few values, or keep a constraint by their
     annotations."""
@@ -255,7 +255,7 @@ def names_taken(function: Callable[..., Any]) -> dict[str, Constraint]:
 
 def check_record(record: Any) -> None:
     """Check the fields of a record whose annotations state a constraint."""
-    for name, constraint in names_taken(record.__class__).items():
+    for name, constraint in constraints_taken(record.__class__).items():
         constraint.check(name, getattr(record, name))
 
 

@@ -22,7 +22,7 @@ from pandas import DataFrame
 
 from ..docstrings import Function, says_as
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
-from .constraints import names_taken
+from .constraints import constraints_taken
 from .frames import UNREAD, RowsInParts, as_frame, engine_of, is_elsewhere, plain_table
 from .ids import codes_of_ids
 from .lazy_frames import LazyRows, lazy_rows
@@ -335,7 +335,7 @@ def _with_names(function: Callable[..., Any], given: ByName) -> dict[str, Any]:
     """Return the arguments of a function, of which those that its annotations limit are checked;
     names in an array or an index are a list behind the door."""
     found = dict(given)
-    for name, constraint in names_taken(function).items():
+    for name, constraint in constraints_taken(function).items():
         if name in found:
             given_once = isinstance(found[name], Iterator)  # a generator is read here alone
             value = constraint.check(name, list(found[name]) if given_once else found[name])

@@ -204,8 +204,8 @@ def _in_runs(before: ndarray, is_sought: ndarray) -> tuple[ndarray, ndarray, nda
 @dataclass(frozen=True)
 class Excluded:
     """The items that go out of lists: those of user i are item[start[i]:start[i + 1]], and `user`
-    has the user of each key; the last one stands for a key without any. `n_items` is above the
-    items."""
+    has the user of each key. The number after the last user stands for a key without excluded
+    rows. `n_items` is above the items."""
 
     user: ndarray
     start: ndarray

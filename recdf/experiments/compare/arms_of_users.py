@@ -434,11 +434,11 @@ def _permute(waiting: list[MeanEffect], unordered: bool, settings: Settings) -> 
             above = -np.quantile(shuffled, 1 - level, axis=0, method="lower")
     wide = above if alternative == "less" else below
     # With too few units to shuffle there is no interval.
-    wide = np.where(np.isfinite(below) & np.isfinite(above), wide, np.nan)
+    enough = np.where(np.isfinite(below) & np.isfinite(above), wide, np.nan)
     of_arms = zip(*(found.arms for found in waiting), strict=True)
     old, new = (Arm(*np.array(one, np.float64).T) for one in of_arms)
     diff = np.array([found.diff for found in waiting])
-    tested = effect(old, new, alternative, level, always_valid=wide, diff=diff)
+    tested = effect(old, new, alternative, level, always_valid=enough, diff=diff)
     tested = tested._replace(statistic=observed, p_value=p)
-    numbers = tested._asdict() | {"mde": beyond(wide, POWER) * np.asarray(tested.se)}
-    return by_row(**numbers)
+    factor = np.where(np.isfinite(wide), beyond(wide, POWER), np.nan)
+    return by_row(**tested._asdict() | {"mde": factor * tested.se})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -272,6 +273,10 @@ def compare_models(
     lists = lists or [name for name in key if name not in folds]
     model_col = model_col or own
     per_user = frames_of_results(per_user, in_buckets=TESTS[test].of_sums and cheap is None)
+    common = alternative, confidence, correction, family
+    settings = Settings(
+        {}, *common, n_resamples=n_resamples, seed=seed, missing=missing, details=details
+    )
     check_options_of_tests([test], weight_col=weight_col, cheap=cheap)
     if cheap is not None and missing == "zero":
         raise OptionError('⟦cheap=⟧ and ⟦missing="zero"⟧ exclude each other: a label is no 0')
@@ -303,17 +308,10 @@ def compare_models(
         require(frame, role, names)
     names = [name for name in dict.fromkeys(names) if name != weight_col]
     margins = per_metric("margin", margin, names, a_number(above=0))
-    settings = Settings(
-        dict.fromkeys(names, test),
-        alternative,
-        confidence,
-        correction,
-        family,
-        n_resamples=n_resamples,
-        seed=seed,
-        missing=missing,
+    settings = replace(
+        settings,
+        tests=dict.fromkeys(names, test),
         margins={name: float(one) for name, one in margins.items()},
-        details=details,
         bounds=declared_bounds(bounds, names),
     )
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)

@@ -423,7 +423,7 @@ def compare_variants_from_moments(
     names = needed_columns(chain(*needed.values()))
     table = read_moments(moments, variant_col, by, names)
     sums = MomentArms.of(table, needed)
-    if expected is not None and np.isnan(table.n_users[:, 0]).any():
+    if expected is not None and health is None and np.isnan(table.n_users[:, 0]).any():
         raise OptionError(
             "⟦expected=⟧ counts users, also those whose metric is null, so moments need the "
             "column 'n_null' (0 if no metric is null); or pass ⟦+health=⟧"

@@ -263,8 +263,9 @@ def _chances(items: Codes, elsewhere: Codes) -> tuple[Floats, Mask]:
     mass[0] = 1.0
     # By i: −1 and the places in b of the items that are not among the first i of a, in order; k
     # where there are no more.
-    left = np.where((b >= 0) & (b_in_a >= place[:, None, None]), place, k)
-    left = np.pad(np.sort(left), ((0, 0), (0, 0), (1, 0)), constant_values=-1)
+    left = np.full((k, n, k + 1), -1, np.int32)
+    for first in range(k):
+        left[first, :, 1:] = np.sort(np.where((b >= 0) & (b_in_a >= first), place, k))
     for t in range(k):
         i = np.arange(t + 1)
         own = mass[: t + 1]
@@ -395,7 +396,8 @@ def compare_interleaved(
     """
     units = as_columns(unit_col)
     keys = as_columns(user_col) or units
-    _refuse_same(list(dict.fromkeys([*units, *keys])), item_col)
+    _refuse_same(units, item_col)
+    _refuse_same(keys, item_col)
     require(log, "log", [*units, *keys, item_col, "team"])
     require(clicks, "clicks", [*keys, item_col])
     by_column = credit not in ("clicks", "binary")
@@ -454,7 +456,9 @@ def compare_interleaved(
         # Without a spread, teams are in balance if the mean is 0.
         p = [np.nan_to_num(one.p_value, nan=float(one.diff == 0)) for one in tested]
         p_balance = min(1.0, 2 * float(min(p)))
-    found = _preference(table.iloc[0].to_dict(), bounds is not None, confidence, alternative) | {
+    found = _preference(
+        table.iloc[0].to_dict(), float(bounds is not None), confidence, alternative
+    ) | {
         "n_shown_a": (own < 0).sum(),
         "n_shown_b": (own > 0).sum(),
         "p_balance": p_balance,

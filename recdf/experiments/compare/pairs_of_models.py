@@ -65,9 +65,15 @@ class PairSums(NamedTuple):
     both: UnitSums
     cheap: Sequence[CheapPair] = ()
 
+    def without_top(self) -> PairSums:
+        """The same without the differences that leave out the farthest units."""
+        units, both = (one._replace(without_top=np.nan) for one in (self.units, self.both))
+        return self._replace(units=units, both=both)
+
     @classmethod
     def added(cls, parts: Sequence[PairSums]) -> PairSums:
-        """Those of all parts, of which only one has cheap labels."""
+        """Those of all parts. Cheap labels do not add up: where there are some, there is one
+        part."""
         numbers, units, both, cheap = zip(*parts, strict=True)
         return cls(np.sum(numbers, axis=0), UnitSums.added(units), UnitSums.added(both), cheap[0])
 
@@ -388,7 +394,10 @@ def pairs_of_bucket(
         code = pd.Index(compared.models).get_indexer(pd.Index(some[columns.model_col]))
         runs = columns.read({name: some[code == i] for i, name in enumerate(compared.models)})
         there = np.isin(np.arange(len(compared.models)), code)
-        found.append((label, compared.of_lists(runs, there)))
+        lists = compared.of_lists(runs, there)
+        # Sums of several buckets do not tell which units are the farthest, nor do those of one.
+        sums = {name: one.without_top() for name, one in lists.sums.items()}
+        found.append((label, lists._replace(sums=sums)))
     return unknown, found
 
 
@@ -419,7 +428,8 @@ def tables_in_buckets(
     given = result.each_bucket(work, used, units)
     within.warn_unknown(*np.sum([n for n, _ in given], axis=0))
     found = [one for _, of_segments in given for one in of_segments]
-    of_found = pd.concat([empty[within.names], *(label for label, _ in found)])
+    labels_of = empty[within.names]
+    of_found = pd.concat([labels_of, *(label for label, _ in found)]).astype(dict(labels_of.dtypes))
     code, labels = group_codes(of_found, "per_user", within.names)
     tables = []
     for segment, places in enumerate(split(code, len(labels))):

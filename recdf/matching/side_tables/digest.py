@@ -41,7 +41,7 @@ def described(columns: Sequence[Series], ordered: bool = False) -> DescribedSide
     names = [str(series.name) for series in columns]
     rows = len(columns[0]) if columns else 0
     order = [Series(np.arange(rows))] if ordered else []
-    total = int(_hashed_rows([*columns, *order], rows).sum())  # below 2**64, where it starts again
+    total = int(_hashed_rows([*columns, *order], rows).sum())  # modulo 2**64
     text = repr((names, rows, total)).encode("utf-8", "backslashreplace")
     return {
         "columns": names,
