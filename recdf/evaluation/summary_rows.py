@@ -254,14 +254,16 @@ class ExposureSums:
         for about in {**self.tables, **other.tables}:
             parts = [one.tables[about] for one in (self, other) if about in one.tables]
             both = pa.concat_tables(parts, promote_options="permissive")
-            found = both.group_by(ITEM_LABEL, use_threads=False)
             how = {
                 one.name: "any" if pa.types.is_boolean(one.type) else "sum"
                 for one in both.schema
                 if one.name != ITEM_LABEL
             }
-            total = found.aggregate([*how.items()])
-            sums = {name: pc.fill_null(total[f"{name}_{one}"], 0) for name, one in how.items()}
+            total = both.group_by(ITEM_LABEL, use_threads=False).aggregate([*how.items()])
+            found = {name: total[f"{name}_{one}"] for name, one in how.items()}
+            sums = {
+                name: pc.fill_null(one, pa.scalar(0).cast(one.type)) for name, one in found.items()
+            }
             tables[about] = pa.table({ITEM_LABEL: total[ITEM_LABEL], **sums})
         return ExposureSums(tables)
 

@@ -258,3 +258,9 @@ def test_values_of_a_list_stand_together_where_another_one_is_undefined(tmp_path
     rd.evaluate(true, pred, ["recall", "precision"], k=1).to_trec(tmp_path / "values.txt")
     lines = (tmp_path / "values.txt").read_text().splitlines()
     assert [line.split()[1] for line in lines] == ["a", "a", "b", "c", "c", "all", "all"]
+
+
+def test_a_column_may_have_an_empty_name(tmp_path):
+    run = pd.DataFrame({"user_id": ["u", "v"], "": ["a", "b"], "score": [1.0, 2.0]})
+    rd.write_trec(run, tmp_path / "a.run", item_col="")
+    assert run_of(tmp_path / "a.run") == {"u": {"a": 1.0}, "v": {"b": 2.0}}

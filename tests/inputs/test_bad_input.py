@@ -107,6 +107,12 @@ TABLE = [
         ["true['user_id']", "int", "str"],
     ),
     (
+        true(user_id=pd.Series([2**70, 1.5, 2], dtype=object)),
+        rd.IdTypeError,
+        TypeError,
+        ["true['user_id']", "2 ids are not whole numbers below 2**53"],
+    ),
+    (
         true(user_id=pd.Series(["a", b"a", "b"], dtype=object)),
         rd.IdTypeError,
         TypeError,

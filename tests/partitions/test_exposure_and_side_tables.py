@@ -204,11 +204,19 @@ def own_metrics():
         """Largest share of one item, with a warning where nothing is shown."""
         return (counts.shown / counts.shown.sum()).max()
 
+    def is_second(counts):
+        return at_rank_2(counts) > 0
+
+    @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None), sums=[("is second", is_second)])
+    def my_marks(counts):
+        """Number of items that some list shows at rank 2, from marks."""
+        return counts.summed("is second", is_second).sum()
+
 
 @pytest.mark.usefixtures("own_metrics")
 def test_a_metric_of_exposure_of_ones_own(tmp_path):
     paths = write(tmp_path, *data())
-    check(paths, ["my_sum", "my_whim", "hhi"], (1, 5), by="model")
+    check(paths, ["my_sum", "my_marks", "my_whim", "hhi"], (1, 5), by="model")
     with pytest.raises(rd.OptionError, match=r"^my_lists@3: reads 'lists', which does not add up"):
         rd.evaluate_parquet(*paths, "my_lists@3", buckets=3, **USUAL)
     with pytest.raises(

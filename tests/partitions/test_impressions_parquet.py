@@ -1,5 +1,6 @@
 """`rd.logs.impressions_parquet`: the tables of `from_impressions`, from files and part by part."""
 
+import decimal
 import json
 
 import numpy as np
@@ -88,6 +89,15 @@ def test_kinds_of_two_files_are_compared_although_no_part_has_both(tmp_path, pat
     events.to_parquet(paths["purchases_path"])
     with pytest.raises(rd.IdTypeError, match="user_id"):
         rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit="60KB", **OPTIONS)
+
+
+@pytest.mark.parametrize("limit", ["1GB", "60KB"])
+def test_decimals_are_no_ids_beside_integers(tmp_path, paths, limit):
+    events = frames()["purchases"]
+    events["user_id"] = events["user_id"].map(decimal.Decimal)
+    events.to_parquet(paths["purchases_path"])
+    with pytest.raises(rd.IdTypeError, match=r"user_id.*can never match"):
+        rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit=limit, **OPTIONS)
 
 
 @pytest.mark.parametrize(
