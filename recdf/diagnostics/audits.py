@@ -129,7 +129,8 @@ class Question(NamedTuple):
 
     def rows_by(self, frame: DataFrame) -> dict[str, Mask]:
         """Return the rows of each `by` value, by its text: "" without `by`."""
-        code, labels = groups_of(frame, as_columns(self.call.options.by))
+        by = [name if name in frame else str(name) for name in as_columns(self.call.options.by)]
+        code, labels = groups_of(frame, by)
         return {name: code == place for place, name in enumerate(row_names(labels))}
 
     def mean(self, lists: DataFrame, name: str) -> float:

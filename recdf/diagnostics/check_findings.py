@@ -129,7 +129,7 @@ def parts_by(matched: Matched) -> Iterator[tuple[str, Mask]]:
 
 def labels_where(matched: Matched, where: Mask) -> list[Any]:
     """Return the keys of the first lists for which `where` is true."""
-    keys = label_frame(matched).drop(columns=matched.by.columns)
+    keys = label_frame(matched).drop(columns=matched.by.columns.map(str))
     return row_objects(keys.take(np.flatnonzero(where)[:5]))
 
 

@@ -20,6 +20,7 @@ from ..inputs.door import takes_options
 from ..inputs.frames import read_frame
 from ..inputs.options import CallArguments
 from ..inputs.sorting import dense_codes, flags_at, place_in_run, run_of, spans
+from ..judge.per_user_columns import refuse_taken
 from ..matching.hits import HitArrays, Hits, ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call
@@ -113,8 +114,7 @@ def levels_table(
                 cells["how"] = "simulated" if name in errors else "exact"
             rows.append({**cells, "n": np.count_nonzero(~np.isnan(values))})
     labels, numbers = labels.rename(columns=str).reset_index(drop=True), pd.DataFrame(rows)
-    if clash := [name for name in labels if name in numbers]:
-        raise OptionError(f"⟦by={clash[0]!r}⟧ is also a column of the result; rename it in pred")
+    refuse_taken([*labels], [*numbers], "pred")
     table = Levels(beside_columns(labels, numbers))
     table.per_user = per_user_frame(matched, {**lengths, **found})
     return table

@@ -171,9 +171,11 @@ def past_tests(folder: Any) -> DataFrame:
         for path in files_below(place, COMPARED):
             table = read_table(path)
             # A comparison of variants may have a column `model`, and one of models `treatment`.
-            kind = "treatment" if "control" in table else "model"
+            kind = "treatment" if {"control", "treatment"} <= {*table} else "model"
             if kind == "model" and "baseline" not in table:  # a table of another program
                 continue
+            if table.empty:
+                raise DataError(f"{path} has no rows; write it anew, or remove it")
             if kind in tables:
                 raise DataError(
                     f"{tables[kind][0]} and {path} both compare {kind}s; expected one in {name}"

@@ -242,6 +242,12 @@ def definitions(spec: Mapping[str, Any]) -> DataFrame:
         texts = [""] * len(DEFINITION_FIELDS)
         if record is not None:
             better = record.stated(definition)[1] or ""
-            texts = [record.family, record.doc, record.formula, better, record.references]
+            texts = [
+                record.family,
+                " ".join(record.doc.split()),
+                record.formula,
+                better,
+                record.references,
+            ]
         rows.append([column, *(found[name] for name in METRIC_FIELDS), *texts])
     return DataFrame(rows, columns=["column", *METRIC_FIELDS, *DEFINITION_FIELDS])

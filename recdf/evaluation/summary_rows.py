@@ -297,6 +297,8 @@ def exposure_sums(
                         part = part[matched.sides.log.item]
                     elif one.over != "lists":
                         part = part[codes if one.over == "pred" else codes_of_true]
+                    if (part := np.asarray(part)).dtype.kind == "f":
+                        part = part.astype(np.float64)  # Arrow has no sums of short ones
                     about = name if one.over == "lists" else one.over
                     tables.setdefault(about, {ITEM_LABEL: np.arange(len(part))})[name] = part
     return ExposureSums({about: pa.table(columns) for about, columns in tables.items()})
@@ -332,7 +334,7 @@ def counts_of(
         for about, table in sums.tables.items():
             for name in table.column_names:
                 if name.startswith(start):
-                    values = own = table[name].to_numpy()
+                    values = own = table[name].to_numpy().copy()
                     if about in code:
                         values = np.zeros(items.n, own.dtype)
                         values[code[about]] = own

@@ -112,14 +112,15 @@ class Settings:
         return 1 - self.confidence
 
     def compared(
-        self, table: DataFrame, columns: list[str], kind: str, by: Sequence[str] = ()
+        self, table: DataFrame, columns: list[str], kind: str, labels: Mapping[str, Any]
     ) -> DataFrame:
         """Return the columns of a comparison, which shows itself and says how it was made."""
-        result = table.assign(confidence=self.confidence)[[*by, *columns]]
+        numbers = table.assign(confidence=self.confidence)[columns]
+        result = DataFrame({**labels, **numbers})
         result.attrs["recdf_comparison"] = OneRecord(
             {
                 "kind": kind,
-                "by": list(by),
+                "by": [*labels],
                 "confidence": self.confidence,
                 "tests": sorted({*self.tests.values()}),
                 "alternative": self.alternative,

@@ -133,8 +133,7 @@ def delimited(
         if columns is None:
             with file.opened() as stream, csv.open_csv(stream, parse_options=layout) as reader:
                 columns = reader.schema.names
-        if len(set(columns)) < len(columns):
-            raise DataError(f"{file.path} has two columns of one name: {', '.join(columns)}")
+        _refuse_twice(file, columns)
         wanted = [name for name in columns if names is None or not name.startswith("_")]
         types = csv.ConvertOptions(
             column_types=dict.fromkeys(columns, LONG_TEXT), include_columns=wanted
@@ -156,12 +155,17 @@ def delimited(
     return read_fields
 
 
+def _refuse_twice(file: InputFile, columns: Collection[str]) -> None:
+    if len(set(columns)) < len(columns):
+        raise DataError(f"{file.path} has two columns of one name: {', '.join(columns)}")
+
+
 def _one_space(lines: bytes) -> bytes:
     """Make any white space between the fields of a line one space."""
     found = lines.replace(b"\t", b" ").replace(b"\r", b"")
     while b"  " in found:
         found = found.replace(b"  ", b" ")
-    return found.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
+    return found.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip()
 
 
 def beyond_numbers(text: Any, found: Any) -> int:
@@ -228,6 +232,7 @@ def parquet_tables(file: InputFile) -> Iterator[Any]:
 
     with file.opened() as stream:
         data = parquet.ParquetFile(stream)
+        _refuse_twice(file, data.schema_arrow.names)
         if file.piece is None:
             yield data.read()
         else:
@@ -378,7 +383,8 @@ def _campaign(file: InputFile) -> str:
 
 def _beir_test(file: InputFile) -> str:
     """Return the judgements of a folder of BEIR: those of the test, or the only ones."""
-    found = InputFile(f"{file.path}/qrels").inside
+    folder = InputFile(f"{file.path}/qrels")
+    found = folder.inside if folder.is_folder else []
     if "test.tsv" not in found and len(found) != 1:
         raise DataError(
             f"{file.path}/qrels has no test.tsv; name one of its files: "

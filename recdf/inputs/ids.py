@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -437,9 +438,9 @@ def _object_ids(series: Series, where: str) -> IdColumn:
         return IdColumn(where, "empty", np.zeros(len(series), np.int64), null)
     if inferred not in PLAIN_KINDS_OF_IDS:
         return _labels_of_one_type(values, present, null, where)
-    exact = Series(present).infer_objects()
-    if inferred == "mixed-integer-float":  # also where an integer is beyond 64 bits
-        exact = exact.astype(np.float64)
+    exact = Series(present, dtype=object)
+    with suppress(OverflowError):  # of integers that no float can be
+        exact = exact.astype(np.float64) if "float" in inferred else exact.infer_objects()
     if exact.dtype == object:  # ids beyond int64; dates out of range or of several zones
         kind = "integer" if inferred == "integer" else "datetime object"
         return IdColumn(where, kind, values, null)

@@ -146,7 +146,7 @@ def memory_bytes(limit: int | str | None) -> int:
     if found is not None:
         power = " KMGT".index(found[2] or " ")
         n_bytes = float(found[1]) * (1024 if found[3] else 1000) ** power
-    if not 0 < n_bytes < math.inf:
+    if not 1 <= n_bytes < math.inf:
         raise OptionError(
             f'⟦memory_limit={limit!r}⟧; expected a number of bytes, or text such as "1GB" or '
             '"512MiB"'

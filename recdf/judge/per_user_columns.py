@@ -212,10 +212,15 @@ def by_columns(frame: DataFrame, role: str, by: Any, taken: Names) -> list[str]:
     """Return the columns of `by` if they are there and do not have the name of a column of the
     result."""
     names = require(frame, role, by)
-    clash = [name for name in names if name in taken]
-    if clash:
-        raise OptionError(f"⟦by={clash[0]!r}⟧ is also a column of the result; rename it in {role}")
+    refuse_taken(names, taken, role)
     return names
+
+
+def refuse_taken(by: Names, taken: Names, role: str) -> None:
+    """Raise if a result has a column with a name of `by`."""
+    for name in by:
+        if name in taken:
+            raise OptionError(f"⟦by={name!r}⟧ is also a column of the result; rename it in {role}")
 
 
 def some_keys(frame: DataFrame, rows: Any, names: Names) -> str:

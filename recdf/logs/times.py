@@ -76,7 +76,9 @@ class Clock:
                     'pd.to_datetime(log["time"], unit="s")'
                 )
             check_value(name, value, a_number(0))
-            return int(value) if isinstance(value, numbers.Integral) else float(value)
+            if not isinstance(value, numbers.Integral):
+                return float(value)
+            return min(int(value), np.iinfo(np.int64).max)
         if re.fullmatch(r"\s*[+-]?[\d.]*(e[+-]?\d+)?\s*", str(value)):
             raise OptionError(
                 f"⟦{name}={value!r}⟧ has no unit, but the times are datetimes; write "

@@ -4,6 +4,7 @@ numbers."""
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import recdf as rd
@@ -82,3 +83,12 @@ def test_a_model_with_ids_of_its_own_is_named(shop):
     table = rd.check(shop.true, pred, by="model")
     row = table[table["finding"] == "no item in common"].iloc[0]
     assert [row["severity"], row["by"], row["count"]] == ["error", "random", int(own.sum())]
+
+
+@pytest.mark.parametrize("name", [0, ("a", "b")])
+def test_recommenders_may_stand_in_a_column_whose_name_is_no_text(name):
+    true = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [1, 2, 3]})
+    pred = pd.concat([true.assign(score=1.0, m=model) for model in "ab"])
+    odd = pred.rename(columns={"m": name})
+    assert rd.check(true, odd, 2, by=[name]).equals(rd.check(true, pred, 2, by="m"))
+    assert rd.audit(true, odd, k=2, by=[name]).equals(rd.audit(true, pred, k=2, by="m"))

@@ -163,9 +163,13 @@ def test_a_table_of_another_program_is_no_comparison(tmp_path):
         (tmp_path / "test" / folder).mkdir(parents=True)
     arms = pd.DataFrame({"metric": ["ctr"], "control": ["A"], "treatment": ["B"], "diff": [0.1]})
     arms.to_parquet(tmp_path / "test" / "own" / "comparison.parquet")
-    other = pd.DataFrame({"x": [1]})
-    other.to_parquet(tmp_path / "test" / "other" / "comparison.parquet")
-    assert not len(rd.diagnostics.past_tests(tmp_path))
+    for name in ("x", "control"):
+        other = pd.DataFrame({name: [1]})
+        other.to_parquet(tmp_path / "test" / "other" / "comparison.parquet")
+        assert not len(rd.diagnostics.past_tests(tmp_path))
+    arms.head(0).to_parquet(tmp_path / "test" / "other" / "comparison.parquet")
+    with pytest.raises(rd.DataError, match=r"comparison\.parquet has no rows"):
+        rd.diagnostics.past_tests(tmp_path)
 
 
 def test_a_record_that_is_none_is_named(tmp_path):

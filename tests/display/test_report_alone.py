@@ -186,8 +186,9 @@ def test_the_command_makes_the_same_page(tmp_path, capsys):
 def test_a_page_without_models_refuses_what_is_about_them(tmp_path):
     with pytest.raises(rd.OptionError, match="baseline= is about the models of a result"):
         rd.report(path=tmp_path / "r.html", experiment=compared(users()), baseline="x")
-    with pytest.raises(TypeError, match="result is None"):
-        rd.report(path=tmp_path / "r.html")
+    for nothing in (None, {}):
+        with pytest.raises(TypeError, match="result is None"):
+            rd.report(path=tmp_path / "r.html", experiment=nothing)
 
 
 @pytest.mark.long

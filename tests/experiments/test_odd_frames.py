@@ -156,6 +156,29 @@ def test_segments_that_have_the_names_of_results():
     table = rd.compare_variants(USERS, "x", control="A", by="g").assign(q="a")
     with pytest.raises(rd.OptionError, match="by='q' is also a column of the result"):
         X.segment_effects(table, by=["g", "q"])
+    with pytest.raises(rd.OptionError, match="comparison has no rows"):
+        X.segment_effects(table.head(0), by="g")
+
+
+# Numbers that comparisons compute with and do not show.
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", ["zeros", "arms", "p_random", "evenness", "ranks_higher"])
+def test_a_column_of_segments_may_have_any_other_name(name):
+    users, models = (frame.rename(columns={"g": name}) for frame in (USERS, MODELS))
+    for table in (
+        rd.compare_variants(users, "x", control="A", by=name, family=name),
+        rd.compare_models(models, "x", by=name, family=name),
+        rd.compare_models(models, "x", test="wilcoxon", by=name),
+    ):
+        assert table[name].tolist() == ["p", "q", "r"]
+        assert table.columns[0] == name
+
+
+def test_models_have_a_cut_off_of_0_and_no_metric_that_is_a_number():
+    frame = MODELS.rename(columns={"x": "lat@0"})
+    assert rd.compare_models(frame, "lat@0")["diff"].tolist() == [0.0]
+    with pytest.raises(rd.OptionError, match="metrics holds 7; expected texts"):
+        rd.compare_models(MODELS.rename(columns={"x": 7}), [7])
 
 
 @pytest.mark.few(2)

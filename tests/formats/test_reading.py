@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cli.command import fails, run
 from quick import few
@@ -221,6 +222,30 @@ def test_a_folder_of_beir_without_a_test_names_its_files():
     with pytest.raises(rd.DataError, match=r"name one of its files: dev\.tsv, train\.tsv"):
         rd.read("data")
     assert rd.read("data/qrels/dev.tsv").values.tolist() == [["q", "d", 1]]
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_no_folder_of_beir_has_no_judgements():
+    write("data/corpus.jsonl", "")
+    write("a.run", "q Q0 d 1 2.0 t\n")
+    for path in ("data", "a.run"):
+        with pytest.raises(rd.DataError, match=r"has no test\.tsv; name one of its files: none"):
+            rd.read(path, "beir")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_form_feed_is_white_space():
+    write("a.run", "\x0cq1 Q0 d1 1 3.5 t\n")
+    assert rd.read("a.run")["user_id"].tolist() == ["q1"]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("names", [["a", "a"], ["items", "items"]])
+def test_two_columns_of_one_name_are_refused(names):
+    columns = [pa.array([{"id": 1}])] * 2
+    pq.write_table(pa.table(columns, names=names), "two.parquet")
+    with pytest.raises(rd.DataError, match=r"two\.parquet has two columns of one name"):
+        rd.read("two.parquet")
 
 
 @pytest.mark.usefixtures("folder")

@@ -208,3 +208,9 @@ def test_a_null_by_dictionary_is_a_null():
     table = pa.table({"user_id": [1, 1], "item_id": items})
     with pytest.raises(rd.NullKeyError, match=r"1 in pred\['item_id'\]"):
         rd.recall(TRUE, table, k=5)
+
+
+@pytest.mark.parametrize("ids", [[np.float32(2e7), np.float32(3)], [10**400, 1.5]])
+def test_numbers_among_objects_are_ids(ids):
+    true = pd.DataFrame({"user_id": 0, "item_id": pd.Series(ids, dtype=object)})
+    assert rd.recall(true, true.assign(rank=[1, 2]), k=2) == 1.0

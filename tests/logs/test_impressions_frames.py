@@ -45,6 +45,8 @@ def test_times_as_plain_numbers(kind):
     log["time"] = log["time"].astype(kind)
     true, _ = rd.from_impressions(log, time_col="time", purchases=purchases, window=0)
     assert true["purchases"].tolist() == [0, 0, 1, 0]
+    true, _ = rd.from_impressions(log, time_col="time", purchases=purchases, window=2**64)
+    assert true["purchases"].tolist() == [0, 0, 1, 0]
 
 
 def test_dates():

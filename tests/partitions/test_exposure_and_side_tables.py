@@ -212,11 +212,26 @@ def own_metrics():
         """Number of items that some list shows at rank 2, from marks."""
         return counts.summed("is second", is_second).sum()
 
+    def short_numbers(counts):
+        return np.ones(counts.n_items, np.float16)
+
+    def three(counts):
+        return np.array([1.0, 2.0, 3.0])
+
+    short = [("short", short_numbers), ("three", three, "lists")]
+
+    @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None), sums=short)
+    def my_short(counts):
+        """Reads sums of short numbers, and divides those over lists where they are."""
+        shares = counts.summed("three", three, "lists")
+        shares /= shares.sum()
+        return float(counts.summed("short", short_numbers).max() > 0) + shares[0]
+
 
 @pytest.mark.usefixtures("own_metrics")
 def test_a_metric_of_exposure_of_ones_own(tmp_path):
     paths = write(tmp_path, *data())
-    check(paths, ["my_sum", "my_marks", "my_whim", "hhi"], (1, 5), by="model")
+    check(paths, ["my_sum", "my_marks", "my_short", "my_whim", "hhi"], (1, 5), by="model")
     with pytest.raises(rd.OptionError, match=r"^my_lists@3: reads 'lists', which does not add up"):
         rd.evaluate_parquet(*paths, "my_lists@3", buckets=3, **USUAL)
     with pytest.raises(

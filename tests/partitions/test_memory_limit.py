@@ -49,7 +49,7 @@ def test_a_list_beyond_the_limit_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "limit", [0, -1, "1XB", "big", True, "1.2.3GB", "", "9" * 400, f"{10**300}TB"]
+    "limit", [0, 0.5, -1, "1XB", "big", True, "1.2.3GB", "", "9" * 400, f"{10**300}TB"]
 )
 def test_a_memory_limit_that_is_none(tmp_path, limit):
     with pytest.raises(rd.OptionError, match="memory_limit="):

@@ -293,6 +293,7 @@ class Frame:
     def __init__(self, ax: Any, width: float = 6.4, height: float = 4.2) -> None:
         """Give axes a light grid and no frame, and their figure a layout in which no text is cut;
         nothing else changes."""
+        _pyplot()
         if ax is None:
             (ax,) = _new_axes(figsize=(width, height))
         self.ax = ax  # any type, since matplotlib's own know fewer settings than it takes
@@ -582,13 +583,17 @@ class Frame:
         return self.ax
 
 
-def _new_axes(*shape: int, **settings: Any) -> Any:
-    """Return the axes of a new figure of our own, in a flat array."""
+def _pyplot() -> Any:
     try:
         import matplotlib.pyplot
     except ImportError as error:
         raise not_loaded("rd.plot", "matplotlib", "recdf[plot]", error) from error
-    figure, axes = matplotlib.pyplot.subplots(*shape, layout="constrained", **settings)
+    return matplotlib.pyplot
+
+
+def _new_axes(*shape: int, **settings: Any) -> Any:
+    """Return the axes of a new figure of our own, in a flat array."""
+    figure, axes = _pyplot().subplots(*shape, layout="constrained", **settings)
     figure.set_gid(OWN)
     return np.ravel(axes)
 

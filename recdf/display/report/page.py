@@ -219,6 +219,8 @@ def report(
     _template()  # is Jinja2 there?
     with Progress(2, "report", progress) as shown:
         subject = None
+        if isinstance(experiment, Mapping) and not experiment:
+            experiment = None
         alone = (experiment, off_policy, history, gate, check, health, over_time)
         if result is not None or all(one is None for one in alone):
             result = read_result(result, fold, seed_col, bounds)

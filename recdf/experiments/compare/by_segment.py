@@ -80,8 +80,8 @@ class Segments(NamedTuple):
             raise OptionError(
                 f"segments has several rows for {twice:,} keys of {keys}; expected one per user"
             )
-        bands = {name: _in_bands(known[name]) for name in by}
-        return cls(by, keys, known[[*keys, *by]].assign(**bands))
+        bands = DataFrame({name: _in_bands(known[name]) for name in by})
+        return cls(by, keys, beside_columns(known[keys], bands))
 
     def of_lists(self, lists: DataFrame) -> DataFrame:
         """The segments of every list, null where its user has none."""
@@ -212,8 +212,8 @@ def segment_effects(
     ColumnError
         A column is missing.
     OptionError
-        The comparison has no column of segments, or not one row per segment, metric and pair; an
-        unknown option.
+        The comparison has no rows, no column of segments, or not one row per segment, metric and
+        pair; an unknown option.
     MissingExtraError
         If SciPy is not installed (two segments need none).
 
@@ -257,6 +257,8 @@ def segment_effects(
             "comparison has no column of segments; make it with ⟦+by=⟧, which puts them before "
             "'metric'"
         )
+    if comparison.empty:
+        raise OptionError("comparison has no rows; pass the table that was meant")
     pair = [name for name in _LABELS if name in comparison]
     require_labels(comparison, "comparison", [*segments, *pair])
     if twice := comparison.duplicated([*segments, *pair]).sum():

@@ -27,7 +27,13 @@ from ...judge.choices import (
     check_options_of_tests,
 )
 from ...judge.comparisons import MODEL_RESULT_COLUMNS
-from ...judge.per_user_columns import by_columns, float_columns, frame_of, require, warn_of_weights
+from ...judge.per_user_columns import (
+    by_columns,
+    float_columns,
+    frame_of,
+    require,
+    warn_of_weights,
+)
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of, name_heaviest
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..join.join_experiment import zero_is_worst
@@ -304,6 +310,8 @@ def compare_models(
             f"metrics is empty, or per_user has no float column besides {[*keys, model_col]}; name "
             "the metrics to compare in ⟦+metrics=⟧"
         )
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise OptionError(f"metrics holds {odd[0]!r}; expected texts, so rename this column")
     for role, frame in given.items():
         require(frame, role, names)
     names = [name for name in dict.fromkeys(names) if name != weight_col]
@@ -331,7 +339,7 @@ def compare_models(
     for name in ("n_resamples", "seed"):  # the frame's own astype copies every column
         result[name] = result[name].astype("Int64")
     of_row = np.repeat(np.arange(len(parts)), [*map(len, rows)])
-    result[by_cols] = pd.concat(parts).take(of_row).reset_index(drop=True)
+    labels = pd.concat(parts).take(of_row).reset_index(drop=True)
     only = result["n_only_baseline"] + result["n_only_model"]
     for name, n_only in zip(result["metric"], only, strict=True) if missing == "zero" else ():
         if n_only and (better[name] == "smaller" or not zero_is_worst(name)):
@@ -341,11 +349,11 @@ def compare_models(
                 'its worst value; pass ⟦+missing="drop"⟧, or leave this metric to a call of its own'
             )
     if "p_random" in result:
-        groups = result.groupby(by_cols, dropna=False, observed=True) if by_cols else None
+        groups = labels.groupby(by_cols, dropna=False, observed=True) if by_cols else None
         share_samples(result, np.zeros(len(result)) if groups is None else groups.ngroup())
-    read_together(result, settings)
+    read_together(result, settings, labels)
     p = result["p_equivalence"].to_numpy(np.float64)
-    result["p_equivalence_adj"], equivalent, _ = adjusted_columns(result, settings, p)
+    result["p_equivalence_adj"], equivalent, _ = adjusted_columns(result, settings, p, labels)
     reject = result["reject"].to_numpy(bool)
     effects = np.array(effects_of(result, reject, better), object)
     if test == "wilcoxon":  # it follows the ranks, and not the mean
@@ -358,4 +366,4 @@ def compare_models(
     add_verdicts(result, "models", effects)
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result]
     shown = [*MODEL_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], *cheap_columns, *VERDICT_COLUMNS]
-    return settings.compared(result, shown, "models", by_cols)
+    return settings.compared(result, shown, "models", labels)

@@ -124,7 +124,7 @@ class ComparedModels(NamedTuple):
             else np.full((len(runs.models), runs.n_cells), np.nan)
             for name in ("n_true", "n_pred")
         )
-        cuts = {cut_off(*one) for one in product(self.spec_of, self.metrics)}
+        cuts = [cut_off(*one) for one in product(self.spec_of, self.metrics)]
         found = ListPairs({}, {}, {}, runs.repeated, there)
         for pair in self.pairs:
             base, own = (self.spec_of[i] for i in pair)
@@ -132,7 +132,7 @@ class ComparedModels(NamedTuple):
             # Whether the population of both is that of the truth.
             whole = base.get("by", 0) == own.get("by", 1) and users <= {"true", "all"}
             found.counts[pair] = np.array(other_truth(n_true[[*pair]], whole))
-            for k in filter(None, cuts):
+            for k in {one for one in cuts if one is not None}:
                 found.counts[*pair, k] = lists_shorter_than(n_pred[[*pair]], k)
         some_lack = (n_pred == 0).any()
         with Progress(len(self.metrics), "compare_models", False) as shown:

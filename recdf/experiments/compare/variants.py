@@ -169,8 +169,9 @@ def decide(
     at = group_of, control, treatment = arms.of_rows(len(found))
     variants = arms.variants.array
     worth, of_arms = ([row.pop(name, None) for row in found] for name in ("worth", "arms"))
+    # A segment may have the name of a number that is not shown.
+    labels = {name: arms.groups[name].array.take(group_of) for name in arms.labels}
     table: dict[str, Any] = {
-        **{name: arms.groups[name].array.take(group_of) for name in arms.labels},
         **{name: np.array([row[name] for row in found]) for name in found[0]},
         "control": variants.take(control),
         "treatment": variants.take(treatment),
@@ -183,7 +184,7 @@ def decide(
     moved = [] if periods else segments_moved(arms, table, ratio)
     of_strata = strata_moved(arms, table, np.array(worth), apart, n_sharing)
     _add_differences(table, at, [*of_strata, *differences, *moved])
-    read_together(table, settings, intervals)
+    read_together(table, settings, labels, intervals)
     del table["arms"]  # the intervals of quantiles are made of them
     # An effect that is found has to stand against the users who may be missing, too.
     unseen = missing_by_chance(settings.alpha)
@@ -222,7 +223,7 @@ def decide(
     add_verdicts(result, "variants", effects_of(result, table["reject"], better))
     quantile = ["quantile"] if "quantile" in table else []
     columns = ["metric", *quantile, *VARIANT_RESULT_COLUMNS[1:]]
-    return settings.compared(result, columns, "variants", arms.labels)
+    return settings.compared(result, columns, "variants", labels)
 
 
 def _add_differences(

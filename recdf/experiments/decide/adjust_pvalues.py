@@ -141,12 +141,13 @@ def directions(
 
 
 def adjusted_columns(
-    table: NamedColumns, settings: Settings, p: Floats
+    table: NamedColumns, settings: Settings, p: Floats, labels: NamedColumns | None = None
 ) -> tuple[Floats, Mask, Codes]:
-    """Adjusted p-values of the rows of a table, whether they reject, and the family of each."""
+    """Adjusted p-values of the rows of a table, whether they reject, and the family of each;
+    `labels` are those of the segments of its rows."""
     family = np.zeros(len(p), np.int64)
     if settings.family or settings.primary:
-        frame = DataFrame(table)
+        frame = DataFrame({**table, **({} if labels is None else labels)})
         labelled = frame[require(frame, "the comparison", settings.family)].copy()
         if settings.primary:
             labelled["primary metric"] = frame["metric"].isin(settings.primary).to_numpy()
@@ -156,7 +157,10 @@ def adjusted_columns(
 
 
 def read_together(
-    table: NamedColumns, settings: Settings, intervals: NewIntervals | None = None
+    table: NamedColumns,
+    settings: Settings,
+    labels: NamedColumns | None = None,
+    intervals: NewIntervals | None = None,
 ) -> None:
     """Put adjusted p-values, decisions and the intervals that agree with them in place of those of
     single tests.
@@ -170,7 +174,7 @@ def read_together(
         return np.asarray(table[name], np.float64)
 
     p, two_sided = column("p_value"), settings.alternative == "two-sided"
-    p_adj, reject, family = adjusted_columns(table, settings, p)
+    p_adj, reject, family = adjusted_columns(table, settings, p, labels)
     table["p_adj"], table["reject"] = p_adj, reject
     if settings.correction == "none" and intervals is None:
         return
