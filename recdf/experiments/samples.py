@@ -55,6 +55,7 @@ from ..judge.users import ArmRows, ExperimentRows
 from ..stats.arms import HUGE, Sample
 from ..stats.resampling import Split, splits_p
 from ..stats.shares import equal_shares_test
+from ..tables.cells import beside_columns
 from .metric_bounds import UNKNOWN_KIND, MetricBounds, MetricKind
 
 # ------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ class Settings:
     ) -> DataFrame:
         """Return the columns of a comparison, which shows itself and says how it was made."""
         numbers = table.assign(confidence=self.confidence)[columns]
-        result = DataFrame({**labels, **numbers})
+        result = beside_columns(DataFrame(dict(labels), index=numbers.index), numbers)
         result.attrs["recdf_comparison"] = OneRecord(
             {
                 "kind": kind,
