@@ -55,7 +55,6 @@ from ..judge.users import ArmRows, ExperimentRows
 from ..stats.arms import HUGE, Sample
 from ..stats.resampling import Split, splits_p
 from ..stats.shares import equal_shares_test
-from ..tables.cells import beside_columns
 from .metric_bounds import UNKNOWN_KIND, MetricBounds, MetricKind
 
 # ------------------------------------------------------------------------------------------
@@ -116,8 +115,9 @@ class Settings:
         self, table: DataFrame, columns: list[str], kind: str, labels: Mapping[str, Any]
     ) -> DataFrame:
         """Return the columns of a comparison, which shows itself and says how it was made."""
-        numbers = table.assign(confidence=self.confidence)[columns]
-        result = beside_columns(DataFrame(dict(labels), index=numbers.index), numbers)
+        result = table.assign(confidence=self.confidence)[columns]
+        for place, name in enumerate(labels):
+            result.insert(place, name, labels[name])
         result.attrs["recdf_comparison"] = OneRecord(
             {
                 "kind": kind,
