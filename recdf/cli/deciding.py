@@ -34,7 +34,7 @@ from ..experiments.decide.sample_ratio import seen_words
 from ..experiments.samples import subset
 from ..formats.file_sets import read_beside, read_files
 from ..inputs.frames import column
-from ..judge.comparisons import NOT_IN_A_TERMINAL, report_table
+from ..judge.comparisons import NOT_IN_A_TERMINAL, report_table, unit_of_rows
 from ..judge.per_user_columns import unit_of
 from ..judge.verdict import has, warning_sentences
 from ..tables.cells import columns_before
@@ -167,7 +167,8 @@ def _experiment(given: Namespace, options: Given) -> Reply:
         lines.append(f"\n{heading}, p {adjustment(table).words}\n\n{compact(table)}")
     if segments and not join["by"]:
         lines += ["", *segment_sentences(tables["segments"]).values()]
-    n_compared = len(joined[join["user_col"]].drop_duplicates())
+    unit = options.get("cluster", join["user_col"])
+    n_compared = len(joined[unit].drop_duplicates())
     planned = given.expected is not None
     lines = [_health(health, join, planned, tables["comparison"], n_compared), *lines]
     if given.over_time is not None:
@@ -177,11 +178,15 @@ def _experiment(given: Namespace, options: Given) -> Reply:
         for row in tables["over_time"].drop_duplicates(["metric", "treatment"]).to_dict("records"):
             words = plain_signs(trend_words(row))
             lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
-    unit = options.get("cluster", join["user_col"])
     ran = {"unit": unit, "segments": segments, "looks": given.looks}
     decision, said = decided(tables["comparison"], roles, ran)
     lines += [said] * bool(decision)
+    lacking = bool((health["missing_flag"] != "").any())
+    counted = unit_of_rows(tables["comparison"]).capitalize()
+    differ = f"{counted}s without metrics differ between the variants"
+    lines += [f"\n{differ}: find out why before you act on this."] * lacking
     failings = (
+        *([("warning", differ)] * lacking),
         *failing_decisions(decision.get("decision")),
         *failing_verdicts(*tables.values(), decided=bool(decision)),
     )
@@ -272,18 +277,22 @@ def _health(
     counts = ("n_assigned", "share", "expected_share", "n_with_metrics", "missing_rate")
     names = [*columns_before(health, "variant"), "variant", *counts]
     plan = "planned shares" if planned else "equal shares (say otherwise with --expected)"
+    unit = unit_of_rows(compared)
     fewer = n_compared < health["n_assigned"].sum()
     broken = has(compared["remarks"], "sample_ratio").any()
     differ = (health["missing_flag"] != "").any()
-    ratio = _with_p(f"DOES NOT FIT {plan}" if broken else f"fits {plan}", compared["srm_p"].min())
+    p = compared["srm_p"].min()
+    if broken:  # by the health alone, where nobody has a planned variant
+        p = min(p, health["srm_p"].min())
+    ratio = _with_p(f"DOES NOT FIT {plan}" if broken else f"fits {plan}", p, unit)
     missing = _with_p(
-        "DIFFER by variant" if differ else "alike in all variants", health["missing_p"].min()
+        "DIFFER by variant" if differ else "alike in all variants", health["missing_p"].min(), unit
     )
     lines = [
         brief_text(health, names),
         "",
-        f"sample ratio{f' of the {n_compared:,} users compared' if fewer else ''}: {ratio}"
-        + ("" if broken else seen_words(compared.to_dict("records"), "treatment")),
+        f"sample ratio{f' of the {n_compared:,} {unit}s compared' if fewer else ''}: {ratio}"
+        + ("" if broken else seen_words(compared.to_dict("records"), "treatment", f"{unit}s")),
         f"missing metrics: {missing}",
     ]
     left_out = {
@@ -295,9 +304,9 @@ def _health(
     return "\n".join(lines)
 
 
-def _with_p(said: str, p: float) -> str:
+def _with_p(said: str, p: float, unit: str) -> str:
     if pd.isna(p):
-        return "not tested (too few users, or all alike)"
+        return f"not tested (too few {unit}s, or all alike)"
     return f"{said}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
 
 

@@ -140,6 +140,11 @@ def _plan(given: Namespace, options: Given) -> Reply:
             **taken_by(plan_comparison, options),
         )
     else:
+        if result.spec["by"]:
+            raise OptionError(
+                f"{given.results} has several models, and a plan of an experiment is of one; pass "
+                "a result of one model, or --baseline for a comparison of models"
+            )
         if given.how is not None:
             keys = keys[:1]
             used = [name for spec in specs.values() for name in as_columns(spec)]
@@ -205,7 +210,8 @@ def _diff(given: Namespace, options: Given) -> Reply:
         found = diff(**frames_of_call(given, diff, columns, *flags), pred=given.pred, **options)
     tables = {"summary": found.summary, "lists": found.per_list, "items": found.items}
     there = {name: one for name, one in tables.items() if one is not None}
-    return Reply(repr(found), there, {"summary": found.summary})
+    unlike = [("warning", f"not comparable: {one}") for one in found.unlike]
+    return Reply(repr(found), there, {"summary": found.summary}, failings=unlike)
 
 
 def _ope(given: Namespace, options: Given) -> Reply:

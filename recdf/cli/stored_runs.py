@@ -253,7 +253,7 @@ OF_EXPERIMENT = ("health", "over_time")
 def _report(given: Namespace, options: Given) -> Reply:
     alone = (given.experiment, given.off_policy, given.history, given.gate, given.check)
     if not given.results and all(one is None for one in alone):
-        given.parser.error(
+        raise OptionError(
             "name RESULTS, or a page of its own: --experiment, --off-policy, --gate or --check "
             "with the file or the folder that a run wrote, --history FOLDER"
         )
@@ -264,15 +264,18 @@ def _report(given: Namespace, options: Given) -> Reply:
     }
     several: list[Path] = []
     roles = given_roles(given) or None
-    for path in given.experiment or ():  # the folder of a run stands for the tables in it
+    of_experiments = given.experiment or ()
+    # Tables of several experiments would not say whose they are.
+    alone = sum(one.is_dir() or one.name == COMPARISON_FILES[0] for one in of_experiments) == 1
+    for path in of_experiments:  # the folder of a run stands for the tables in it
         names = ["comparison", "segments", *OF_EXPERIMENT]
-        if roles is None and len(given.experiment) == 1:  # else they would not say whose they are
+        if roles is None and alone:
             names += ["decision", "roles"]
         inside = {name: path / f"{name}.parquet" for name in names}
         there = {name: one for name, one in inside.items() if path.is_dir() and is_there(one)}
         beside = {name: there.pop(name) for name in OF_EXPERIMENT if name in there}
-        paths = (beside if len(given.experiment) == 1 else {}) | paths
-        several += there.values() or [path]
+        paths = (beside if alone else {}) | paths
+        several += there.values() or sorted(path.glob("*.parquet")) or [path]
     stems = [path.stem for path in several]
     named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in several}
     tables: Given = _read_all(paths | {f"experiment {name}": path for name, path in named.items()})

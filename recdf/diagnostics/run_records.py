@@ -20,6 +20,7 @@ from ..evaluation.result import read_parquet
 from ..evaluation.storage import PROFILED, digest_of_result, local_path
 from ..evaluation.summary import summarize
 from ..inputs.options import Options
+from ..judge.cautions.table import UNLIKE
 from ..judge.choices import AnySpec, Row
 from ..judge.per_user_columns import frame_of, key_codes, require
 from ..judge.users import only_rows
@@ -237,8 +238,12 @@ def _test(name: str, models: DataFrame, variants: DataFrame) -> Row:
                 f"{name}: the {kind} comparison has several rows of a metric, such as those of "
                 "several models; keep one of each in a folder of its own"
             )
-        for metric, diff, se in zip(table["metric"], table["diff"], table["se"], strict=True):
-            row |= {f"{kind}_{metric}": diff, f"{kind}_{metric}_se": se}
+        for one in table.to_dict("records"):
+            if one.get("withheld") not in UNLIKE:  # no difference of an invalid experiment
+                row |= {
+                    f"{kind}_{one['metric']}": one["diff"],
+                    f"{kind}_{one['metric']}_se": one["se"],
+                }
     return row
 
 

@@ -391,8 +391,10 @@ def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
     by = result.spec["by"]
     if not by:
         return {ONLY: np.arange(len(frame))}
-    # A null is unequal to everything.
-    changes = [frame[name].ne(frame[name].shift()).fillna(True).to_numpy(bool) for name in by]
+    # A null is unequal to everything. A shift would make floats of integers.
+    before = frame[by].take(np.arange(len(frame)) - 1).set_axis(frame.index)
+    changes = [frame[name].ne(before[name]).fillna(True).to_numpy(bool) for name in by]
+    changes.append(np.arange(len(frame)) == 0)
     starts = np.flatnonzero(np.any(changes, axis=0))
     first = frame.take(starts)
     rows = np.split(np.arange(len(frame)), starts[1:])

@@ -124,7 +124,7 @@ class RowsInMemory(NamedTuple):
 
     def group_means(self, columns: list[str]) -> list[DataFrame]:
         """Return the means of every model within every group, in the columns of the leaderboard."""
-        if not self.groups:
+        if not (self.groups and columns):
             return []
         spec = self.result.spec
         rows = numbered_lists(self.result, [*columns, *as_columns(spec.get("weight"))], self.groups)
@@ -143,7 +143,7 @@ class RowsInMemory(NamedTuple):
         """Return the columns that have values for some lists of one model and not of another."""
         per_user = self.result.per_user
         rows = model_rows(self.result)
-        partly = [name for name in columns if name in per_user and per_user[name].isna().any()]
+        partly = [name for name in columns if name in per_user]
         places = list_places(self.result, rows)[0] if partly else np.zeros(0, int)
         counts = {name: np.bincount(places[per_user[name].notna()]) for name in partly}
         return [name for name, n in counts.items() if (n[n > 0] < len(rows)).any()]
@@ -206,7 +206,7 @@ def means_of_bucket(
     values = [rows[name].to_numpy(float, na_value=np.nan) for name in columns]
     weight = rows[weight_col].to_numpy(float) if weight_col else None
     moments = [GroupMoments.of(values, cell, n_cells, weight)]
-    if units != keys:
+    if columns and units != keys:
         moments += moments_of_units(values, cell, unit_codes(rows, units), n_cells, weight)
     whole = group == 0
     (code,), _ = key_codes([("per_user", rows[whole])], keys)
@@ -247,7 +247,9 @@ class RowsInBuckets:
         self.rows.by_values = DataFrame({MODEL: range(len(self.models))})
         self.rows.spec = spec_of_numbered(spec, self.models)
         summary = given.summary
-        if self.units != key and self.per_list:
+        if not self.per_list:
+            pass
+        elif self.units != key:
             spec["unit_col"] = self.units
             moments = self._moments.take(np.arange(len(self.models)))
             own = mean_table(
@@ -278,7 +280,7 @@ class RowsInBuckets:
 
     def group_means(self, columns: list[str]) -> list[DataFrame]:
         """Return the means of every model within the groups of all columns of segments."""
-        if not self.groups[1:]:
+        if not (self.groups[1:] and self.per_list):
             return []
         moments = self._moments
         confidence = self.result.spec.get("confidence", CONFIDENCE)
@@ -292,7 +294,7 @@ class RowsInBuckets:
 
     def different_lists(self, columns: list[str]) -> list[str]:
         """Return the columns that have values for some lists of one model and not of another."""
-        apart = dict(zip(self.per_list, self._of_all[1], strict=False))
+        apart = dict(zip(self.per_list, self._of_all[1] if self.per_list else [], strict=False))
         return [name for name in columns if apart.get(name)]
 
     def tests(self, columns: list[str], **options: Any) -> DataFrame:

@@ -185,7 +185,7 @@ class Plan:
         for name in ("reward_range", "weight_range"):
             if getattr(self, name) is None:
                 raise OptionError(
-                    f"⟦interval='bounded'⟧ needs ⟦+{name}=⟧(lowest, highest), seen or not"
+                    f"⟦interval='bounded'⟧ needs ⟦+{name}=⟧: the lowest and highest, seen or not"
                 )
         for request in self.requests:
             if request.estimator.name not in ("ips", "snips") or request.clip is not None:

@@ -36,7 +36,7 @@ from ..diagnostics.data_checks import (
     findings_of_users,
 )
 from ..docstrings import says_as
-from ..errors import LogWarning, OptionError, RecdfError, warn_user
+from ..errors import LogWarning, OptionError, warn_user
 from ..evaluation.storage import local_path
 from ..evaluation.summary_rows import common_type
 from ..inputs.constraints import check_value
@@ -72,9 +72,10 @@ OfUsers = Callable[[ByName], Any]
 
 @dataclass(frozen=True, kw_only=True)
 class LogPacking(Packing):
-    """Deal the rows of a log or of its events by user, or, where `persons` gives the frame of all
-    devices, by the person of a device."""
+    """Deal the rows of a log or of its events, as `role` says, by user, or, where `persons` gives
+    the frame of all devices, by the person of a device."""
 
+    role: str
     rules: Rules
     persons: Any
 
@@ -83,14 +84,9 @@ class LogPacking(Packing):
             return super().buckets(table)
         (device,) = self.keys
         person = self.rules.user_col
-        devices = {"log": frame_of_arrow(table.select([device]))}
-        try:
-            found, _ = with_persons(
-                devices, opened(self.persons), device, person, self.rules.time_col
-            )
-        except RecdfError:  # all rows go to one bucket, which raises the error again
-            return np.zeros(len(table), np.uint16)
-        users = pa.array(found["log"][person].array, from_pandas=True)
+        devices = {self.role: frame_of_arrow(table.select([device]))}
+        found, _ = with_persons(devices, opened(self.persons), device, person, self.rules.time_col)
+        users = pa.array(found[self.role][person].array, from_pandas=True)
         rows = pa.table({"user": users, "spread": table[self.spread]})
         return bucket_of(rows, ["user"], "spread", self.n_buckets)
 
@@ -134,7 +130,9 @@ def dealt_log(
         if isinstance(frames[role], Source):  # each part compares the types that files have
             schema = frames[role].schema
         spread = rules.item_col if rules.item_col in schema.names else user
-        packings[role] = LogPacking([user], spread, n_buckets, schema, rules=rules, persons=by)
+        how = [user], spread, n_buckets, schema
+        named = "log" if role == "persons" else role  # persons know their own devices
+        packings[role] = LogPacking(*how, role=named, rules=rules, persons=by)
     return empty, InBuckets(engine, frames, packings)
 
 

@@ -298,6 +298,10 @@ def reduction_of(
         segments = [name for name in spec["by"] if name != variant or not own]
     keys = as_columns(options["user_col"])
     keys = keys or [name for name in list_key if name in columns] or list_key
+    if variant in segments:
+        raise OptionError(
+            f"⟦by={variant!r}⟧ is the column of the variant; name columns of segments"
+        )
     if metrics is None:
         metrics = [name for name in spec["metrics"] if name in rows.empty.columns]
     names = [*rows.empty.columns, *columns, "has_metrics"]
@@ -372,8 +376,9 @@ def moments_of_rows(
     of_assignment = [name for name in (*by, variant) if name not in join.by]
     own = [variant] if reduction.own else []
     over = [] if join.how is None else as_columns(join.over)
+    over += join.how if isinstance(join.how, Mapping) else []
     read = {
-        "per_user": [*join.by, *own, *join.keys, *over, *used],
+        "per_user": [*spec["by"], *own, *join.keys, *over, *used],
         "assignment": [*join.keys, *of_assignment, *used],
     }
     # Messages list all columns that a frame has, since the one that the caller means may be among

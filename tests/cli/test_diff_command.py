@@ -103,3 +103,16 @@ def test_columns_of_recommendations_need_them(flag, capsys):
     Path("recdf.toml").write_text(f"{flag.strip('-')} = 'sku'\n", encoding="utf-8")
     code, out, _ = run(capsys, "diff", "old", "new")  # a project names the columns of all its jobs
     assert (code, out) == run(capsys, "diff", "old", "new", "--no-project")[:2]
+
+
+@pytest.mark.long
+def test_results_that_do_not_compare_fail_a_job_that_asks_for_it(capsys):
+    pred = pd.read_parquet("new.parquet")
+    rd.evaluate(SHOP.true, pred, ["ndcg@10"], ties="item_asc").to_parquet("ties")
+    for folder, ended in (("ties", 1), ("old", 0)):
+        code, out, err = run(
+            capsys, "diff", "new", folder, "--format", "json", "--fail-on", "warning"
+        )
+        assert code == ended
+        assert ("not comparable: option ties: item_desc before" in err) == bool(ended)
+        assert out.startswith("[{")

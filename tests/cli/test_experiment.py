@@ -986,3 +986,76 @@ def test_segments_of_any_name_are_shown_in_a_terminal(name):
     said = compact(rd.compare_variants(users, "spend", control="A", by=name))
     assert said.split()[0] == name
     assert [line.split()[0] for line in said.splitlines()[-2:]] == ["north", "south"]
+
+
+ALL_USERS = ("--expected", "A=1", "B=1", "--metric", "hits@10", "--role", "hits@10=success")
+
+
+@pytest.mark.long
+def test_a_table_beside_an_experiment_leaves_its_decision(capsys, folder):
+    roles = ("--role", "hits@10=success", "--guardrail", "revenue@10=-0.01%")
+    call = instead(ROLE_CALL, (*roles, "--expected", "A=1", "B=1"))
+    assert run(capsys, *call, "--out", "k")[0] == 0
+    assert written("k/decision.parquet")["decision"].tolist() == ["keep running"]
+    levels = rd.experiments.find_srm(GROUPS, ["segment"], expected={"A": 1, "B": 1})
+    levels.to_parquet("levels.parquet")
+    shutil.copytree("k", "again")
+    for tables, there in ((["k"], True), (["k", "levels.parquet"], True), (["k", "again"], False)):
+        assert (
+            run(capsys, "report", "--experiment", *tables, "--out", "r.html", "--overwrite")[0] == 0
+        )
+        page = (folder / "r.html").read_text(encoding="utf-8")
+        assert ("Keep the experiment running" in page) == there
+
+
+@pytest.mark.long
+def test_metrics_that_one_variant_lacks_are_a_warning(capsys, folder):
+    groups = GROUPS.assign(variant=np.where(np.arange(len(GROUPS)) % 2, "A", "B"))
+    of_b = groups.loc[groups["variant"] == "B", "user_id"]
+    result = rd.evaluate(
+        SHOP.true,
+        SHOP.shown[~SHOP.shown["user_id"].isin(of_b[::4])],
+        METRICS,
+        users="pred",
+        value_col="value",
+    )
+    result.to_parquet("lost")
+    groups.to_csv("lost.csv", index=False)
+    call = ("experiment", "lost", "--assignment", "lost.csv", "--control", "A", "--missing", "zero")
+    code, out, err = run(capsys, *call, *ALL_USERS, "--fail-on", "warning")
+    assert code == 1
+    assert "Users without metrics differ between the variants: find out why" in out
+    assert "--fail-on warning: Users without metrics differ between the variants" in err
+
+
+@pytest.mark.long
+def test_a_planned_variant_without_users_gives_the_p_of_its_sentence(capsys, folder):
+    code, out, _ = run(capsys, *instead(ROLE_CALL, ("--expected", "A=1", "B=1", "C=1")))
+    assert code == 0
+    assert "sample ratio: DOES NOT FIT planned shares, p < 0.001" in out
+
+
+@pytest.mark.long
+def test_clusters_are_no_users(capsys, folder):
+    groups = GROUPS.assign(region=np.arange(len(GROUPS)) // 10 % 20)
+    groups["variant"] = np.where(groups["region"] % 2, "A", "B")
+    groups.to_csv("regions.csv", index=False)
+    call = (
+        "experiment",
+        "ab",
+        "--assignment",
+        "regions.csv",
+        "--control",
+        "A",
+        "--missing",
+        "zero",
+    )
+    code, out, _ = run(capsys, *call, *ALL_USERS, "--cluster", "region", "--out", "k")
+    assert code == 0
+    assert "clusters would" in out
+    assert "users" not in out.partition("All users")[0]
+    assert run(capsys, "report", "--experiment", "k", "--out", "r.html")[0] == 0
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    for said in ("Clusters per variant", "Clusters without metrics: ", "clusters would"):
+        assert said in page
+    assert "sers without metrics" not in page

@@ -47,7 +47,7 @@ def test_plan_writes_what_the_function_gives(capsys, folder):
     )
     pd.testing.assert_frame_equal(written("out/plan.parquet"), want, check_dtype=False)
     assert run(capsys, "plan", "ab", "--metric", "revenue@10", "--n", "900", "--sequential")[0] == 0
-    assert "expected exactly one" in fails(capsys, "plan", "ab")
+    assert "pass exactly one of --n and --rel-effect" in fails(capsys, "plan", "ab")
 
 
 def test_plan_of_models(capsys, folder):
@@ -58,6 +58,8 @@ def test_plan_of_models(capsys, folder):
     want = EX.plan_comparison(per_user, "ndcg@10", baseline="popularity", rel_diff=0.05)
     pd.testing.assert_frame_equal(written("out/plan.parquet"), want, check_dtype=False)
     assert "no such model" in fails(capsys, "plan", "all", "--baseline", "old", "--diff", "1")
+    for how in ((), ("--how", "sum")):
+        assert "all has several models" in fails(capsys, "plan", "all", "--rel-effect", ".1", *how)
     assert "no column of models" in fails(capsys, "plan", "ab", "--baseline", "old", "--diff", "1")
 
 

@@ -211,3 +211,15 @@ def test_variants_of_a_result_of_several_models_are_no_comparison_of_models(tmp_
         rd.DataError, match="test: the online comparison has several rows of a metric"
     ):
         rd.diagnostics.past_tests(tmp_path / "runs")
+
+
+@pytest.mark.parametrize(("withheld", "differences"), [("", 2), ("sample_ratio", 1)])
+def test_an_invalid_experiment_has_no_difference(tmp_path, withheld, differences):
+    both = {"metric": ["ctr"], "diff": [0.1], "se": [0.05]}
+    offline = pd.DataFrame({**both, "baseline": ["old"], "model": ["new"]})
+    online = pd.DataFrame({**both, "control": ["A"], "treatment": ["B"], "withheld": [withheld]})
+    for name, table in (("off", offline), ("on", online)):
+        (tmp_path / "test" / name).mkdir(parents=True)
+        table.to_parquet(tmp_path / "test" / name / "comparison.parquet")
+    found = rd.diagnostics.past_tests(tmp_path)
+    assert sum(found.columns.str.endswith("ctr")) == differences

@@ -508,3 +508,24 @@ def test_a_reason_is_said_once(tmp_path):
         assert "fewer than 30 users are compared" in said
         assert "fewer than 20 users" not in said
         assert "fewer than 50 users" not in said
+
+
+def test_metrics_without_a_value_for_each_list_keep_no_baseline(tmp_path):
+    true, pred = lists({"new": 0.6, "old": 0.4})
+    result = rd.evaluate(true, pred, ["coverage@1", "hhi@1"], by="model", items=range(50))
+    for baseline in ("new", "old"):
+        lines, _, badge = card(tmp_path, result, baseline=baseline)
+        assert badge == "no verdict"
+        assert "has no value per user to test" in lines["Which"]
+
+
+def test_a_comparison_with_another_baseline_says_nothing_of_this_one(tmp_path):
+    result = evaluated({"new": 0.6, "old": 0.4, "odd": 0.2})
+    pairs = result.compare_models(baseline="old")
+    alone = pairs[pairs["model"] == "odd"]
+    lines, _, badge = card(tmp_path, result, comparison=alone, baseline="new")
+    assert badge == "no verdict"
+    assert "in the comparison that was given" in lines["Which"]
+    path = rd.report(result, path=tmp_path / "b.html", comparison=pairs, baseline="odd")
+    page = path.read_text(encoding="utf-8")
+    assert "is worse than" not in page.partition("Leaderboard")[2]

@@ -361,3 +361,37 @@ def test_what_is_no_name_and_no_number_is_refused(show, given, tmp_path, monkeyp
     result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "recall@1")
     with pytest.raises(rd.OptionError, match=f"^{next(iter(given))}"):
         show(result, **given)
+
+
+def test_models_over_other_lists_have_no_best():
+    true = pd.DataFrame({"user_id": range(60), "item_id": 1})
+    of = {"a": range(40), "b": range(20, 60)}
+    pred = pd.concat(
+        [pd.DataFrame({"model": m, "user_id": u, "item_id": 1}) for m, u in of.items()]
+    )
+    board = rd.leaderboard(rd.evaluate(true, pred, "mrr@5", by="model", users="pred"))
+    assert board.frame["place"].isna().all()
+    assert "none is marked as best" in str(board)
+
+
+@pytest.mark.parametrize("first", [2**63, 2**60])
+def test_models_may_be_integers_that_no_float_is(first):
+    true = pd.DataFrame({"user_id": range(40), "item_id": 1})
+    names = np.array([first, first + 1, 5], np.uint64)
+    pred = pd.concat([true.assign(model=name, rank=1) for name in names])
+    board = rd.leaderboard(rd.evaluate(true, pred, "mrr@5", by="model")).frame
+    assert set(board["model"]) == {str(name) for name in names}
+
+
+def test_no_metric_has_a_value_for_each_list(tmp_path):
+    true = pd.DataFrame({"user_id": [1, 1, 2], "day": [0, 1, 0], "item_id": 1})
+    pred = pd.concat([true.assign(model=name, rank=1) for name in "ab"])
+    options = {"by": "model", "user_col": ["user_id", "day"]}
+    for name, frame in (("t", true), ("p", pred)):
+        frame.to_parquet(tmp_path / name)
+    paths = tmp_path / "t", tmp_path / "p"
+    stored = rd.evaluate_parquet(*paths, "hhi@5", buckets=3, out=tmp_path / "r", **options)
+    users = pd.DataFrame({"user_id": [1, 2], "plan": ["x", "y"]})
+    for result in (rd.evaluate(true, pred, "hhi@5", **options), stored):
+        for segments in (None, users):
+            assert rd.leaderboard(result, segments=segments).frame["value"].tolist() == [1.0, 1.0]

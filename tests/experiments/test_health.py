@@ -1,6 +1,7 @@
 """experiment_health: the sample ratio, missing values, and what else makes an experiment
 invalid."""
 
+import decimal
 from html import unescape
 
 import numpy as np
@@ -154,3 +155,16 @@ def test_a_ratio_that_fits_says_what_it_would_have_seen(tmp_path):
         users.head(40), "m", control="A", expected={"A": 1, "B": 1}, details=True
     )
     assert few["seen_loss"].tolist() == [pytest.approx(1.0)]
+
+
+def test_decimals_of_a_file_are_those_of_a_frame(tmp_path):
+    ids = [decimal.Decimal(i) / 4 for i in range(200)]
+    groups = pd.DataFrame({"user_id": ids, "variant": ["A", "B"] * 100})
+    users = pd.DataFrame({"user_id": ids, "m": np.arange(200) % 7 * 1.0})
+    groups.to_parquet(tmp_path / "a.parquet")
+    users.to_parquet(tmp_path / "p.parquet")
+    health = rd.experiments.experiment_health(
+        tmp_path / "p.parquet", tmp_path / "a.parquet", expected={"A": 1, "B": 1}
+    )
+    table = rd.compare_variants(groups.merge(users), "m", control="A", health=health)
+    assert table["withheld"].tolist() == [""]

@@ -90,3 +90,17 @@ def test_a_frame_of_pandas_is_refused():
         rd.dask.from_impressions(log, clicked_col="clicked")
     with pytest.raises(rd.ColumnError, match="index"):
         rd.dask.from_impressions(to_dask(log).set_index("user_id"), clicked_col="clicked")
+
+
+def test_devices_beside_persons_of_another_kind_are_refused():
+    time = pd.Timestamp("2026-01-01")
+    log = pd.DataFrame({"user_id": "a", "item_id": [*"abc"], "position": [1, 2, 3], "time": time})
+    clicks = pd.DataFrame({"user_id": ["a", "h"], "item_id": "a", "time": time})
+    persons = pd.DataFrame({"user_id": ["a"], "person_id": [1]})
+    options = {"time_col": "time", "window": "1h", "person_col": "person_id", "list_cols": ()}
+    words = r"persons\['person_id'\] holds integer ids .* and clicks\['user_id'\] string ids"
+    with pytest.raises(rd.IdTypeError, match=words):
+        rd.from_impressions(log, clicks=clicks, persons=persons, **options)
+    given = {"clicks": to_dask(clicks), "persons": to_dask(persons, 1)}
+    with pytest.raises(rd.IdTypeError, match=words):
+        rd.dask.from_impressions(to_dask(log), **given, partitions=4, **options)

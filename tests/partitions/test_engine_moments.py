@@ -88,6 +88,27 @@ def test_buckets_of_assigned_users_without_lists():
     assert_same_moments(found, in_memory(result, groups, **asked))
 
 
+def test_users_without_a_denominator_count_in_every_bucket():
+    true = pd.DataFrame({"user_id": range(40), "item_id": 1})
+    pred = true[true["user_id"] % 2 == 0].assign(score=1.0)
+    groups = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "orders": 1.0})
+    ratio = {"metrics": {"r": ("first_rank@5", "n_true"), "orders": "orders"}}
+    asked = ratio | {"missing": "zero", "nan": "drop"}
+    result = evaluated(true, pred, {"users": "pred"}, partitions=20)
+    found = result.variant_moments(groups, **asked)
+    assert found.set_index(["variant", "metric"]).loc[("B", "n_true"), "n_empty"] == 20
+    assert_same_moments(found, in_memory(result, groups, **asked))
+
+
+def test_models_are_not_mixed_and_the_variant_is_no_segment(result):
+    with pytest.raises(rd.DataError, match="a unit would mix them"):
+        result.variant_moments(GROUPS, by=[], missing="zero", how="mean")
+    true, pred, options, groups, asked = CASES_OF_MOMENTS["lists_by_variant"]()
+    own = evaluated(true, pred, options)
+    with pytest.raises(rd.OptionError, match="is the column of the variant"):
+        own.variant_moments(groups, **{**asked, "by": options["by"]})
+
+
 @pytest.fixture(scope="module")
 def result():
     with dask.config.set(scheduler="synchronous"):

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
@@ -74,6 +75,7 @@ from .card import card_section, case_of_row, collect, could_show, one_sided, und
 # What the sample ratio and the users without metrics mean, and why nobody may act on the effects.
 SOUND = Badge("good", "sound")
 UNLIKE_THE_PLAN = Badge("error", "sample ratio")
+NOT_ALIKE = Badge("error", "not alike")
 METRICS_MISSING = Badge("error", "missing metrics")
 METRICS_DIFFER = Reason("", "metrics are missing", "find out why metrics are missing")
 RATIO_UNCHECKED = Reason(
@@ -114,7 +116,11 @@ def experiment_section(page: Page, effects: NamedTables) -> Sections:
                 drawings = page.forests(roles)
         parts.append(page.block(table, caption, f"experiment-{i}.csv"))
     if tables.health is not None:
-        parts.append(page.block(tables.health, TABLE_KINDS["health"].title, "health.csv"))
+        parts.append(
+            page.block(
+                tables.health, f"{_units(tables.effects).capitalize()} per variant", "health.csv"
+            )
+        )
     said = _beside([*quoted, sound.text[0]])
     shown = Section("experiment", "Effects", tables=parts, drawings=drawings, said=said)
     if page.subject:
@@ -172,7 +178,7 @@ def _validity(tables: ReportTables) -> Section:
     ]
     found = {
         "the sample ratio": "srm_p" in known or sound in (SOUND, UNLIKE_THE_PLAN),
-        "users without metrics": "missing_rate" in known,
+        f"{_units(tables.effects)} without metrics": "missing_rate" in known,
         "effects over time": tables.over_time is not None,
     }
     if "srm_p" in table:  # other tables say nothing of these checks
@@ -190,36 +196,51 @@ def _soundness(tables: ReportTables) -> tuple[Badge, str]:
     health = tables.health
     rows = tables.effects
     remarks = [code for row in rows for code in codes_of(row["remarks"])]
+    units = _units(rows)
     why = "Find out why before reading an effect."
     flagged = health is not None and any(health["srm_flag"])
     if "sample_ratio" in remarks and not flagged:
         broken = next(row for row in rows if "sample_ratio" in codes_of(row["remarks"]))
         said = f"{_users(broken)}{_p(broken.get('srm_p'))}"
-        return UNLIKE_THE_PLAN, f"The users who are compared do not fit the plan: {said}. {why}"
+        return UNLIKE_THE_PLAN, f"The {units} who are compared do not fit the plan: {said}. {why}"
+    unlike = [] if flagged else [row["verdict"] for row in rows if row["withheld"] in UNLIKE]
+    if unlike:
+        return NOT_ALIKE, f"The variants are not alike ({unlike[0]}). {why}"
+    p = pd.Series([row.get("srm_p") for row in rows], dtype="float64").min()
     if health is None:
         # Not in a table that has its main columns alone; its cautions know it then.
-        p = pd.Series([row.get("srm_p") for row in rows], dtype="float64").min()
         if pd.isna(p) and (not rows or "srm_p" in rows[0] or "ratio_not_checked" in remarks):
             return Badge("warning", "not checked"), (
                 "The sample ratio was not checked: pass health= (what "
                 "rd.experiments.experiment_health returned)."
             )
-        seen: str = "" if pd.isna(p) else seen_words(rows, "treatment")
-        return SOUND, f"Sample ratio of the users who are compared as planned{_p(p)}{seen}."
+        seen: str = "" if pd.isna(p) else seen_words(rows, "treatment", units)
+        return SOUND, f"Sample ratio of the {units} who are compared as planned{_p(p)}{seen}."
     records = health.to_dict("records")
-    p = health["srm_p"].min()
+    n_strata = len(health) // max(health["variant"].nunique(), 1)
+    in_strata = n_strata > 1
+    if pd.isna(p) or not in_strata:
+        p = np.minimum(1.0, health["srm_p"].min() * n_strata)
     arms = ", ".join(map(TABLE_KINDS["health"].said, records))
     if flagged:
-        return UNLIKE_THE_PLAN, f"The users per variant do not fit the plan: {arms}{_p(p)}. {why}"
+        return UNLIKE_THE_PLAN, f"The {units} per variant do not fit the plan: {arms}{_p(p)}. {why}"
     lost = _p(health["missing_p"].min() if "missing_p" in health else None)
+    lacking = f"{units.capitalize()} without metrics"
     if any(health["missing_flag"]):
-        said = f"Users without metrics differ between the variants{lost}."
+        said = f"{lacking} differ between the variants{lost}."
         return METRICS_MISSING, f"{said} The effects may come from that alone."
     badge, said = SOUND, "Sample ratio as planned"
     if pd.isna(p):
         badge, said = Badge("warning", "not tested"), "The sample ratio could not be tested"
-    said += f": {arms}{_p(p)}{seen_words([*records, *rows], 'variant')}. Users without metrics: "
+    # The loss that one stratum would have shown is not that of all of them.
+    told = (rows, "treatment") if in_strata else ([*records, *rows], "variant")
+    said += f": {arms}{_p(p)}{seen_words(*told, units)}. {lacking}: "
     return badge, f"{said}{', '.join(map('{:.1%}'.format, health['missing_rate']))}{lost}."
+
+
+def _units(rows: Sequence[TableRow]) -> str:
+    """What the rows of a comparison of variants count."""
+    return f"{rows[0]['unit'] if rows else 'user'}s"
 
 
 def _p(p: Any) -> str:

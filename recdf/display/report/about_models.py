@@ -175,7 +175,8 @@ class Subject:
         # With a baseline, the marks of the leaderboard are those of the comparison; no test is
         # made twice.
         marked = base is not None and comparison.columns[0] == "metric"
-        tests = comparison if marked else DataFrame()
+        ours = comparison["baseline"].map(str) == base
+        tests = comparison[ours] if marked else DataFrame()
         every = [*dict.fromkeys([*self.columns, *summary["column"]])]
         values = values_frame(RowsInMemory(self.result), summary, every)
         self.board = board_of(self.result, values, base, tests)

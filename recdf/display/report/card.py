@@ -201,9 +201,11 @@ def _case(subject: Subject) -> Case:
         why = "is undefined for every list"
     elif not subject.better(metric):
         why = "has no better direction"
-    elif subject.comparison.empty:
+    elif subject.comparison.empty or metric not in subject.result.per_user:
         why = "has no value per user to test"
-    elif best == pair[1]:
+    elif best == pair[1] and any(
+        pair_row(subject.comparison, metric, one, best) for one in subject.order[1:]
+    ):
         return _baseline_stays(subject)
     elif row := pair_row(subject.comparison, metric, *pair):
         return _of_pair(subject, row)

@@ -108,7 +108,7 @@ class MomentTable:
         moments = labelled(np.nonzero(there), {name: of[name] for name in used})
         i, j = np.triu_indices(len(self.metrics), 1)
         cell, pair = np.nonzero(~np.isnan(self.covariances[:, i, j]) & there[:, i])
-        if not len(cell):
+        if not (len(cell) or of["n_empty"].any()):
             return moments
         left = (cell, i[pair])
         right = (cell, j[pair])

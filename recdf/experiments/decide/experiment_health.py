@@ -520,6 +520,8 @@ def _hash(ids: IdColumn) -> Hashes:
         values = values.astype("datetime64[ns]")
     elif values.dtype.kind == "i":
         values = values.astype(np.int64)
+    elif ids.kind == "decimal.Decimal":  # 1.50 of a file is 1.5
+        values = np.array([*map(hash, values)])
     return pd.util.hash_array(values, categorize=False)
 
 

@@ -306,16 +306,16 @@ def _from_health(
     return own._replace(fails=fails, checked=tested | own.checked, p=np.fmin(own.p, left_out))
 
 
-def seen_words(rows: Sequence[AnyRow], variant: str) -> str:
-    """Say which loss of users a sample ratio that fits would have shown, of the variant where that
-    is largest, and which shift of the covariates their balance would have."""
+def seen_words(rows: Sequence[AnyRow], variant: str, units: str) -> str:
+    """Say which loss of `units`, such as users, a sample ratio that fits would have shown, of the
+    variant where that is largest, and which shift of the covariates their balance would have."""
     said = []
     lost = [row for row in rows if variant in row and row.get("seen_loss", np.nan) > 0]
     if lost:
         worst = max(lost, key=lambda row: row["seen_loss"])
         loss = f"a loss of {number(worst['seen_loss'], '.1%')}"
         of, would = (loss, "") if worst["seen_loss"] < 1 else ("even the loss of all", " not")
-        users = f"{visible(worst[variant])}'s users"
+        users = f"{visible(worst[variant])}'s {units}"
         said.append(f"{of} of {users} would{would} have been seen in 8 of 10 tests")
     moved = [row for row in rows if row.get("covariate_could_hide", np.nan) > 0]
     if moved:

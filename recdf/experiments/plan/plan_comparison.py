@@ -113,9 +113,7 @@ def plan_comparison(
     specs = metric_specs(metrics, per_user, "per_user")
     declared = declared_bounds(bounds, specs)
     if sum(one is not None for one in (n, diff, rel_diff)) != 1:
-        raise OptionError(
-            f"n={n!r}, ⟦diff={diff!r}⟧ and ⟦rel_diff={rel_diff!r}⟧; expected exactly one of them"
-        )
+        raise OptionError("pass exactly one of ⟦+n=⟧, ⟦+diff=⟧ and ⟦+rel_diff=⟧")
     level = alpha / n_comparisons
     z = NormalDist().inv_cdf(power)
     keys = as_columns(user_col)

@@ -287,7 +287,7 @@ def plan_experiment(
     }
     subset("guardrails", list(margins), specs)
     if (n is None) == (rel_effect is None) and (n is not None or len(margins) < len(specs)):
-        raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
+        raise OptionError("pass exactly one of ⟦+n=⟧ and ⟦+rel_effect=⟧")
     planned = _Design(control_share, alpha / n_comparisons, power, alternative, sequential)
     # Each guardrail is tested against one side, and all of them are to be shown safe together.
     of_guardrail = planned._replace(
