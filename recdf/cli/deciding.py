@@ -96,7 +96,8 @@ def _compare(given: Namespace, options: Given) -> Reply:
     for row in table.to_dict("records"):
         if sentence := sentence_of_both(row):
             segments = (f"{name} = {row[name]}: " for name in columns_before(table, "metric"))
-            lines.append("".join(segments) + sentence)
+            pair = f"{row['model']} vs. {row['baseline']}: "
+            lines.append("".join([*segments, pair]) + plain_signs(sentence))
     return Reply("\n".join(lines), _of_result(given, result, {"comparison": table}))
 
 

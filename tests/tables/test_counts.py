@@ -28,7 +28,6 @@ NEVER_ONE = {
     ("cheap_labels", "lists"),  # 20 at least
     ("check_findings", "ids"),
     ("check_findings", "others"),
-    ("deciding", "users"),
     ("evaluate", "buckets"),
     ("evaluate", "values"),
     ("impressions", "devices"),
