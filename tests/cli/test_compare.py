@@ -299,7 +299,7 @@ def test_compare_within_segments_names_the_segment_of_each_sentence(capsys, tmp_
         capsys, "compare", "result", "--baseline", "old", "--by", "half", "--out", "out"
     )
     assert code == 0
-    assert "half = low: old lacks 40 of 40 lists that the other has" in out
+    assert "half = low: new vs. old: old lacks 40 of 40 lists that the other has" in out
     written_table = pd.read_parquet("out/comparison.parquet")
     assert written_table["half"].tolist() == ["high", "low"]
     want = rd.compare_models(per_user, baseline="old", by="half")

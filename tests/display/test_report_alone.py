@@ -169,6 +169,9 @@ def test_variants_that_are_not_alike_are_not_sound(tmp_path):
     page = rd.report(path=tmp_path / "r.html", experiment=table).read_text(encoding="utf-8")
     assert "not alike" in page
     assert "sound" not in section(tmp_path / "r.html", "validity").replace("sound?", "")
+    parts = {"comparison": compared(users()), "segments": table.assign(land="x")}
+    page = rd.report(path=tmp_path / "s.html", experiment=parts).read_text(encoding="utf-8")
+    assert "not alike" not in page
 
 
 def test_the_command_makes_the_same_page(tmp_path, capsys):
