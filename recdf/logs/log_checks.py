@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, OptionError, RecdfError
+from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError
 from ..inputs.codes import first_rows
 from ..inputs.constraints import NATURAL, check_value
 from ..inputs.door import takes_options
@@ -209,7 +209,12 @@ persons, person_col, value_col, window, session_gap, named_lists
         many=many,
     )
     if isinstance(log, LogInParts):
-        found = log.run(work, rules)
+        try:
+            found = log.run(work, rules)
+        except IdTypeError as error:  # whose rows they are cannot be told
+            found = Findings()
+            found.add(*_unreadable(error))
+            return found.table()
     else:
         found = work(frames, whole=True, n_actions=n_actions)
     empty = found.rows[0]
@@ -265,9 +270,7 @@ def _odd_rows(
     except (ColumnError, OptionError):
         raise
     except RecdfError as error:
-        what = "columns that cannot be read or compared"
-        effect = "from_impressions raises"
-        yield "unreadable", what, "error", 1, None, str(error), effect
+        yield _unreadable(error)
         return
     if whole and not len(rows.log):
         return
@@ -293,6 +296,11 @@ def _odd_rows(
         yield from _odd_variants(rows.log, variant_col, rules)
     if propensity_col is not None:
         yield from _odd_propensities(rows.log, propensity_col, n_actions, whole)
+
+
+def _unreadable(error: RecdfError) -> OddRow:
+    what = "columns that cannot be read or compared"
+    return "unreadable", what, "error", 1, None, str(error), "from_impressions raises"
 
 
 def _empty_hours(of_rows: Integers) -> OddRow:

@@ -104,3 +104,5 @@ def test_devices_beside_persons_of_another_kind_are_refused():
     given = {"clicks": to_dask(clicks), "persons": to_dask(persons, 1)}
     with pytest.raises(rd.IdTypeError, match=words):
         rd.dask.from_impressions(to_dask(log), **given, partitions=4, **options)
+    found = rd.dask.check_log(to_dask(log), **given, partitions=4, **options)
+    assert_same_findings(found, rd.logs.check_log(log, clicks=clicks, persons=persons, **options))
