@@ -283,7 +283,7 @@ def _health(
     broken = has(compared["remarks"], "sample_ratio").any()
     differ = (health["missing_flag"] != "").any()
     p = compared["srm_p"].min()
-    if broken:  # by the health alone, where nobody has a planned variant
+    if broken:  # only the health table knows a planned variant that nobody has
         p = min(p, health["srm_p"].min())
     ratio = _with_p(f"DOES NOT FIT {plan}" if broken else f"fits {plan}", p, unit)
     missing = _with_p(

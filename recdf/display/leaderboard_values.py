@@ -247,16 +247,14 @@ class RowsInBuckets:
         self.rows.by_values = DataFrame({MODEL: range(len(self.models))})
         self.rows.spec = spec_of_numbered(spec, self.models)
         summary = given.summary
-        if not self.per_list:
-            pass
-        elif self.units != key:
+        if self.per_list and self.units != key:
             spec["unit_col"] = self.units
             moments = self._moments.take(np.arange(len(self.models)))
             own = mean_table(
                 given.by_values, self.per_list, moments, spec, spec.get("confidence", CONFIDENCE)
             )
             summary = restated(given, own)
-        elif unit_col is None and self._of_all[1][-2:].tolist() == [False, True]:
+        elif self.per_list and unit_col is None and self._of_all[1][-2:].tolist() == [False, True]:
             spec["repeated_units"] = True
         self.result = Evaluation(given.empty_rows, summary, spec)
 

@@ -223,6 +223,14 @@ def refuse_taken(by: Names, taken: Names, role: str) -> None:
             raise OptionError(f"⟦by={name!r}⟧ is also a column of the result; rename it in {role}")
 
 
+def refuse_variant(by: Names, variant_col: str | None) -> None:
+    """Raise if the column of the variants is among the columns of segments."""
+    if variant_col in by:
+        raise OptionError(
+            f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments"
+        )
+
+
 def some_keys(frame: DataFrame, rows: Any, names: Names) -> str:
     """Show up to five distinct keys of the given rows (bool or positions) for a message."""
     names = list(dict.fromkeys(names))

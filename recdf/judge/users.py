@@ -31,6 +31,7 @@ from .per_user_columns import (
     key_codes,
     metric_values,
     read_weight,
+    refuse_variant,
     require,
     some_keys,
     split,
@@ -303,10 +304,7 @@ def read_experiment_rows(
     """Code the rows; refuse users in two variants, and several rows of a user. `numbers` are
     columns that hold no ids. Without `variant_col` all rows are of one variant, as past users
     are."""
-    if variant_col in by_cols:
-        raise OptionError(
-            f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments"
-        )
+    refuse_variant(by_cols, variant_col)
     named = [] if variant_col is None else [variant_col]
     variant, labels = group_codes(data, role, named)
     group, groups = group_codes(data, role, by_cols)

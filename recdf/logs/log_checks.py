@@ -211,7 +211,7 @@ persons, person_col, value_col, window, session_gap, named_lists
     if isinstance(log, LogInParts):
         try:
             found = log.run(work, rules)
-        except IdTypeError as error:  # whose rows they are cannot be told
+        except IdTypeError as error:  # rows cannot be dealt to their persons
             found = Findings()
             found.add(*_unreadable(error))
             return found.table()

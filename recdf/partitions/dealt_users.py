@@ -131,7 +131,7 @@ def dealt_log(
             schema = frames[role].schema
         spread = rules.item_col if rules.item_col in schema.names else user
         how = [user], spread, n_buckets, schema
-        named = "log" if role == "persons" else role  # persons know their own devices
+        named = "log" if role == "persons" else role  # each device there has its person
         packings[role] = LogPacking(*how, role=named, rules=rules, persons=by)
     return empty, InBuckets(engine, frames, packings)
 

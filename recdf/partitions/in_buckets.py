@@ -41,7 +41,7 @@ from ..experiments.join.join_experiment import (
 )
 from ..inputs.data_files import frame_of_table
 from ..inputs.options import ByName, Names, as_columns, check_names
-from ..judge.per_user_columns import named_frame, require, warn_of_weights
+from ..judge.per_user_columns import named_frame, refuse_variant, require, warn_of_weights
 from ..judge.users import LEFT_OUT, own_variant
 from .buckets import (
     CELL,
@@ -298,10 +298,7 @@ def reduction_of(
         segments = [name for name in spec["by"] if name != variant or not own]
     keys = as_columns(options["user_col"])
     keys = keys or [name for name in list_key if name in columns] or list_key
-    if variant in segments:
-        raise OptionError(
-            f"⟦by={variant!r}⟧ is the column of the variant; name columns of segments"
-        )
+    refuse_variant(segments, variant)
     if metrics is None:
         metrics = [name for name in spec["metrics"] if name in rows.empty.columns]
     names = [*rows.empty.columns, *columns, "has_metrics"]

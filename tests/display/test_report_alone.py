@@ -174,6 +174,19 @@ def test_variants_that_are_not_alike_are_not_sound(tmp_path):
     assert "not alike" not in page
 
 
+def test_the_p_of_strata_is_corrected_for_their_number(tmp_path):
+    n = {("x", "A"): 60, ("x", "B"): 40, ("y", "A"): 50, ("y", "B"): 50}
+    groups = pd.DataFrame([key for key, times in n.items() for _ in range(times)])
+    groups = groups.set_axis(["week", "variant"], axis=1).assign(user_id=range(200))
+    even = {"A": 0.5, "B": 0.5}
+    health = rd.experiments.experiment_health(
+        groups[["user_id"]], groups, expected={"x": even, "y": even}, by="week"
+    )
+    said = section(rd.report(path=tmp_path / "r.html", health=health), "validity")
+    # Of x, χ² = 2·10²/50 = 4 with p = 0.0455, and of y it is 0.
+    assert "p = 0.091" in said
+
+
 def test_the_command_makes_the_same_page(tmp_path, capsys):
     table = compared(users())
     table.to_parquet(tmp_path / "comparison.parquet")

@@ -619,3 +619,15 @@ def test_covariates_that_two_metrics_share_are_tested_beside_the_others(rng):
     found = rd.experiments.compare_variants_from_moments(moments, metrics, **options)
     want = rd.compare_variants(users, metrics, **options)
     np.testing.assert_allclose(found["balance_p"], want["balance_p"], rtol=1e-9)
+
+
+def test_users_in_both_arms_are_a_share_of_all_users_of_an_arm():
+    n = 1600
+    users = pd.DataFrame({"variant": ["A", "B"] * (n // 2), "y": np.arange(n) % 7.0})
+    users.loc[np.arange(n) % 4 < 2, "y"] = np.nan
+    # Of 820 users of A, 20 were in both arms, and 1 of 801 of B.
+    users["n_multi_variant"] = np.where(users["variant"] == "A", 20, 1) / (n // 2)
+    of_rows = rd.compare_variants(users, "y", control="A", nan="drop")
+    moments = rd.experiments.variant_moments(users, "y", nan="drop")
+    found = rd.experiments.compare_variants_from_moments(moments, "y", control="A")
+    assert found["remarks"].tolist() == of_rows["remarks"].tolist() == ["ratio_not_checked"]

@@ -177,7 +177,7 @@ def test_a_column_of_segments_may_have_any_other_name(name):
 def test_models_have_a_cut_off_of_0_and_no_metric_that_is_a_number():
     frame = MODELS.rename(columns={"x": "lat@0"})
     assert rd.compare_models(frame, "lat@0")["diff"].tolist() == [0.0]
-    with pytest.raises(rd.OptionError, match="metrics holds 7; expected texts"):
+    with pytest.raises(rd.OptionError, match="metrics holds 7; expected a name that is a text"):
         rd.compare_models(MODELS.rename(columns={"x": 7}), [7])
 
 

@@ -311,7 +311,7 @@ def compare_models(
             "the metrics to compare in ⟦+metrics=⟧"
         )
     if odd := [name for name in names if not isinstance(name, str)]:
-        raise OptionError(f"metrics holds {odd[0]!r}; expected texts, so rename this column")
+        raise OptionError(f"metrics holds {odd[0]!r}; expected a name that is a text")
     for role, frame in given.items():
         require(frame, role, names)
     names = [name for name in dict.fromkeys(names) if name != weight_col]

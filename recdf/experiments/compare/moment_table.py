@@ -32,6 +32,7 @@ from ...judge.per_user_columns import (
     frame_of,
     group_codes,
     metric_values,
+    refuse_variant,
     require,
     require_labels,
 )
@@ -134,10 +135,7 @@ def label_columns(frame: DataFrame, role: str, by: Any, variant_col: str) -> lis
             f"⟦variant_col={variant_col!r}⟧ is also a column of moments; rename it in {role}"
         )
     by_cols = by_columns(frame, role, by, [*MOMENT_COLUMNS, *VARIANT_RESULT_COLUMNS])
-    if variant_col in by_cols:
-        raise OptionError(
-            f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments"
-        )
+    refuse_variant(by_cols, variant_col)
     return by_cols
 
 
