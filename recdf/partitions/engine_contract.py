@@ -32,6 +32,7 @@ import pyarrow as pa
 from pandas import DataFrame, Series
 from pyarrow import RecordBatch, Schema, Table
 
+from .. import errors
 from .._version import __version__
 from ..docstrings import Function
 from ..errors import EngineError, MissingExtraError, OptionError, RecdfError, kind_of
@@ -538,7 +539,7 @@ class Watched:
         return told
 
 
-def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineError:
+def engine_error(engine: str, error: BaseException, n_buckets: int) -> Exception:
     """Return the error for users of an exception that a job of the engine raised."""
     chain: list[BaseException] = []
     one: BaseException | None = error
@@ -546,6 +547,10 @@ def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineErr
         chain.append(one)
         one = one.__cause__ or one.__context__
     text = "\n".join(f"{type(one).__name__}: {one}" for one in chain)
+    own = re.search(r"(?s:.*)recdf\.errors\.(?!Engine)(\w+): (.+)", text)  # all that Spark hands on
+    if own:
+        marked = re.sub(r"\S+\.astype\([^)]*\)", r"⟦\g<0>⟧", own[2])
+        return getattr(errors, own[1])(marked)
     found = ((cause, re.search(cause.signs, text)) for cause in CAUSES)
     cause, match = next((pair for pair in found if pair[1]), (UNKNOWN, None))
     bucket = re.search(IN_BUCKET.format(r"(\d+)", r"([^\n]*)"), text)

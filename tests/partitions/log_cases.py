@@ -240,3 +240,14 @@ def assert_same_findings(found, expected):
         for x in (found, expected[~expected["finding"].isin(TOGETHER)])
     )
     pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
+
+
+def persons_of_another_kind():
+    """A log and clicks of devices that are texts, and persons that are integers: one device has no
+    person and can be none."""
+    time = pd.Timestamp("2026-01-01", tz="UTC")
+    log = pd.DataFrame({"user_id": "a", "item_id": [*"abc"], "position": [1, 2, 3], "time": time})
+    clicks = pd.DataFrame({"user_id": ["a", "h"], "item_id": "a", "time": time})
+    persons = pd.DataFrame({"user_id": ["a"], "person_id": [1]})
+    options = {"time_col": "time", "window": "1h", "person_col": "person_id", "list_cols": ()}
+    return log, clicks, persons, options

@@ -13,6 +13,7 @@ from partitions.log_cases import (  # noqa: E402
     REFUSED_LOGS,
     assert_same_findings,
     assert_same_lists,
+    persons_of_another_kind,
     refused_log,
     said_of,
 )
@@ -93,11 +94,7 @@ def test_a_frame_of_pandas_is_refused():
 
 
 def test_devices_beside_persons_of_another_kind_are_refused():
-    time = pd.Timestamp("2026-01-01")
-    log = pd.DataFrame({"user_id": "a", "item_id": [*"abc"], "position": [1, 2, 3], "time": time})
-    clicks = pd.DataFrame({"user_id": ["a", "h"], "item_id": "a", "time": time})
-    persons = pd.DataFrame({"user_id": ["a"], "person_id": [1]})
-    options = {"time_col": "time", "window": "1h", "person_col": "person_id", "list_cols": ()}
+    log, clicks, persons, options = persons_of_another_kind()
     words = r"persons\['person_id'\] holds integer ids .* and clicks\['user_id'\] string ids"
     with pytest.raises(rd.IdTypeError, match=words):
         rd.from_impressions(log, clicks=clicks, persons=persons, **options)

@@ -219,6 +219,19 @@ def test_a_failure_is_told_in_plain_words():
         assert "\tat" not in told
 
 
+def test_an_error_of_recdf_in_a_worker_is_raised_as_it_was_there():
+    trace = "Traceback (most recent call last):\n  File x\n{}\n\tat org.apache.spark.X(X.scala:1)"
+    inner = (
+        "recdf.errors.DataError: other\nDuring this\nrecdf.errors.IdTypeError: no, x.astype(str)"
+    )
+    error = engine_error("Spark", RuntimeError(trace.format(inner)), 8)
+    assert type(error) is rd.IdTypeError
+    assert str(error) == "no, x.astype(str)"
+    assert error.marked == "no, ⟦x.astype(str)⟧"
+    failed = RuntimeError(trace.format("recdf.errors.EngineError: a worker has recdf 1"))
+    assert str(engine_error("Spark", failed, 8)).startswith("a job of Spark failed: a worker has")
+
+
 def test_advice_on_memory_is_that_of_the_engine():
     told = str(engine_error("Dask", KilledWorker("task 5"), 8))
     assert "or give the workers more memory" in told

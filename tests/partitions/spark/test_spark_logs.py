@@ -7,6 +7,7 @@ from partitions.log_cases import (
     CASES_OF_LOGS,
     assert_same_findings,
     assert_same_lists,
+    persons_of_another_kind,
     refused_log,
     said_of,
 )
@@ -88,3 +89,15 @@ def test_findings_are_those_of_check(spark):
     true, pred, options = CASES_OF_CHECKS["ties_and_rows_twice"]()
     own = to_spark(spark, true), to_spark(spark, pred, 2)
     assert_same_check(rd.spark.check, *own, None, options, (true, pred, None))
+
+
+def test_devices_beside_persons_of_another_kind_are_refused_as_in_memory(spark):
+    log, clicks, persons, options = persons_of_another_kind()
+    given = to_spark(spark, log, 1), to_spark(spark, clicks, 1), to_spark(spark, persons, 1)
+    given = dict(zip(("log", "clicks", "persons"), given, strict=True))
+    words = r"persons\['person_id'\] holds integer ids .* and clicks\['user_id'\] string ids"
+    with pytest.raises(rd.IdTypeError, match=words + r".*\.cast\("):
+        rd.spark.from_impressions(**given, **options, partitions=2)
+    findings = rd.spark.check_log(**given, **options, partitions=2)
+    expected = rd.logs.check_log(log, clicks=clicks, persons=persons, **options)
+    assert_same_findings(findings, expected)
