@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,7 +206,8 @@ def means_of_bucket(
     n_cells = n_models * n_groups
     values = [rows[name].to_numpy(float, na_value=np.nan) for name in columns]
     weight = rows[weight_col].to_numpy(float) if weight_col else None
-    moments = [GroupMoments.of(values, cell, n_cells, weight)]
+    counted = GroupMoments.of(values, cell, n_cells, weight)
+    moments = [replace(counted, rows=np.bincount(cell, minlength=n_cells))]  # also of weight 0
     if columns and units != keys:
         moments += moments_of_units(values, cell, unit_codes(rows, units), n_cells, weight)
     whole = group == 0

@@ -15,7 +15,8 @@ def with_columns(seed=0):
     true, pred = frames(seed)
     for frame in (true, pred):
         frame["session"] = frame["item_id"] % 2
-    return true.assign(weight=true["user_id"] % 3 + 0.5), pred
+    user = true["user_id"]
+    return true.assign(weight=user % 3 + 0.5, some=1.0 * (user % 4 > 0)), pred
 
 
 def results_of(evaluate):
@@ -99,6 +100,10 @@ BOARDS = {
     "segments and a baseline": ({}, {"baseline": "svd", "segments": OF_USERS, "metrics": "mrr@1"}),
     "no tests": ({}, {"correction": None, "segments": OF_USERS[["user_id", "spend"]]}),
     "weights": ({"weight_col": "weight"}, {"segments": OF_USERS}),
+    "a group of weight 0": (
+        {"weight_col": "some"},
+        {"segments": OF_USERS.assign(spend=PLACES % 4)},
+    ),
     "several lists of a user": (SESSIONS, {"segments": OF_USERS}),
     "units that are named": (SESSIONS, {"unit_col": "session"}),
     "lists that are units": (SESSIONS, {"unit_col": ["user_id", "session"]}),
