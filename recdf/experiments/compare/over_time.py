@@ -283,7 +283,7 @@ def effect_over_time(
     labels = [variant_col, *clusters, *strata_cols]
     times = time_col, exposure_col
     given = None if assignment is None else named_frame("assignment", assignment)
-    rows, counts = rows_in_memory(rows, given, metrics, keys, labels, times, kind)
+    rows, counts = rows_in_memory(rows, given, metrics, keys, labels, times, kind, nan)
     specs = metric_specs(metrics, rows, "rows")
     cumulative = kind == "cumulative"
     if sequential_n is not None and not cumulative:

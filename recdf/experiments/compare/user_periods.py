@@ -42,7 +42,7 @@ from ...stats.shares import LEAST_EXPECTED, equal_shares_test
 from ..decide.balance import p_of_shares
 from ..join.roll_up import Times, comparable_times, read_exposure
 from ..metric_bounds import UNKNOWN_KIND
-from ..samples import MetricRows
+from ..samples import MetricRows, read_metrics
 
 PeriodKind = Literal["daily", "cumulative", "since_exposure"]
 UserValue = Literal["sum", "mean"]
@@ -104,6 +104,7 @@ def rows_in_memory(
     labels: list[str],
     times: tuple[str, str | None],
     kind: PeriodKind,
+    nan: RaiseOrDrop,
 ) -> tuple[DataFrame, Floats]:
     """Return the rows, and how many each stands for: those of a frame as they are, and those of
     files or an engine added up by user and day where they are."""
@@ -111,9 +112,8 @@ def rows_in_memory(
         pairs = metrics.values() if isinstance(metrics, Mapping) else as_columns(metrics)
         columns = [*(name for pair in pairs for name in as_columns(pair)), *labels, *times]
         given = {} if assignment is None else {"assignment": assignment}
-        work = partial(
-            _days_of_users, metrics=metrics, keys=keys, labels=labels, times=times, kind=kind
-        )
+        how: dict[str, Any] = {"metrics": metrics, "keys": keys, "labels": labels, "times": times}
+        work = partial(_days_of_users, **how, kind=kind, nan=nan)
         parts = by_user(work, keys, columns, with_ids=True, rows=rows, **given)
         rows = pd.concat(parts, ignore_index=True)
     rows = named_frame("rows", rows)
@@ -151,6 +151,7 @@ def _days_of_users(
     labels: list[str],
     times: tuple[str, str | None],
     kind: PeriodKind,
+    nan: RaiseOrDrop,
 ) -> DataFrame:
     """Add up the rows of a user on one day of the calendar, or since the exposure, that have the
     same labels and whose metrics are known.
@@ -166,6 +167,10 @@ def _days_of_users(
     columns = dict.fromkeys(name for pair in specs.values() for name in pair if name)
     if rows.empty or used & {*columns}:
         return rows.assign(**{_COUNT: 1})
+    # Here messages count the rows that were given.
+    read_metrics(rows, specs, {}, nan, "rows")
+    if assignment is None:
+        group_codes(rows, role, labels[:1])
     values = {name: metric_values(rows, "rows", name) for name in columns}
     instants = comparable_times(rows, "rows", time_col)[1]
     zone = zone_of(rows, time_col)
