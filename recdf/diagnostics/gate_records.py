@@ -26,7 +26,7 @@ from ..experiments.compare.paired import facts_of_metrics
 from ..inputs.constraints import Budget
 from ..inputs.data_files import needed_frame
 from ..inputs.door import table_of_users
-from ..inputs.frames import as_frame, column, engine_of
+from ..inputs.frames import UNREAD, as_frame, column, engine_of
 from ..inputs.ids import label_codes
 from ..inputs.sorting import distinct
 from ..judge.choices import AnyRow, AnySpec
@@ -338,9 +338,11 @@ def read_side(role: str, given: Any, names: Collection[str] | None = None) -> Si
         known = spec or {}
         of_lists = {*known.get("by", []), *known.get("user_col", []), "user_id"}
         used = {*names, *of_lists, "n_true", str(known.get("weight"))}
+        given = per_user
         per_user = needed_frame(
-            per_user, role, lambda head: [name for name in head.columns if name in used]
+            given, role, lambda head: [name for name in head.columns if name in used]
         )
+        per_user.attrs[UNREAD] = [name for name in given.columns if name not in used]
     per_user = table_of_users(per_user, role)
     if not isinstance(per_user, DataFrame):
         expected = "a result of rd.evaluate, a folder with one, or its per_user"

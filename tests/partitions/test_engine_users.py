@@ -117,6 +117,10 @@ def test_a_gate_reads_the_columns_of_its_budgets(monkeypatch):
     pd.testing.assert_frame_equal(found.checks, expected.checks)
     assert len(found.table) == 3
     assert [[*one.columns] for one in seen] == [["user_id", "country", "n_true", "ndcg@5"]] * 2
+    with pytest.raises(
+        rd.ColumnError, match=r"no column 'countri'; .*'n_pred'.*'recall@5'.*mean 'c"
+    ):
+        rd.gate(*results.values(), {"ndcg@5": -0.5}, by="countri")
 
 
 def test_whole_numbers_among_python_objects_keep_their_names_beside_a_null():
