@@ -332,12 +332,14 @@ def reduction_of(
     return Reduction(join, own, by_values, dict(spec), asked), used
 
 
-def made_of(found: Iterable[tuple[bool, DataFrame | Exception, DataFrame]]) -> list[DataFrame]:
+def made_of(
+    found: Iterable[tuple[bool, DataFrame | Exception, DataFrame]], n_buckets: int = 1
+) -> list[DataFrame]:
     """Return the moments of all buckets, or raise the error of one."""
     made = []
     for _, one, _ in found:
         if isinstance(one, Exception):
-            raise one
+            raise told(Failure(one, 0), n_buckets, "users")
         made.append(one)
     return made
 
@@ -398,7 +400,7 @@ def moments_of_rows(
             for one in frames.values()
         )
         raise no_common_user(per_user, assigned, join.keys)
-    made = made_of(found)
+    made = made_of(found, dealt.n_buckets)
     moments = pd.concat([one for one in made if len(one)] or made[:1], ignore_index=True)
     if join.multi_variant == "drop":  # a bucket may have none of an arm that stayed
         arms = pd.concat([one for *_, one in found]).groupby(variant, observed=True).sum()

@@ -88,6 +88,16 @@ def test_buckets_of_assigned_users_without_lists():
     assert_same_moments(found, in_memory(result, groups, **asked))
 
 
+def test_an_error_of_users_without_lists_says_that_it_is_of_one_bucket():
+    true = pd.DataFrame({"user_id": [0, 1], "item_id": 1})
+    result = evaluated(true, true.assign(score=1.0), {}, partitions=30)
+    groups = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20})
+    for user in (30, 31, 32):
+        groups["spend"] = np.where(groups["user_id"] == user, np.inf, 1.0)
+        with pytest.raises(rd.DataError, match=r"infinite in 1 .*\(found in one of 30 buckets"):
+            result.variant_moments(groups, ["spend"], missing="zero")
+
+
 def test_users_without_a_denominator_count_in_every_bucket():
     true = pd.DataFrame({"user_id": range(40), "item_id": 1})
     pred = true[true["user_id"] % 2 == 0].assign(score=1.0)
