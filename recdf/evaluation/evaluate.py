@@ -147,10 +147,12 @@ def checked(call: Call, result: PartResult) -> Measured:
 def told(failure: Failure, n_buckets: int, of: str = "lists") -> Exception:
     """Return the error of a part; the message says so where it counted only rows of that part."""
     error = failure.error
-    uncounted = isinstance(error, UNCOUNTED) or (
-        isinstance(error, IdTypeError) and error.count is None
-    )
-    if n_buckets == 1 or not isinstance(error, RecdfError) or uncounted:
+    if (
+        n_buckets == 1
+        or not isinstance(error, RecdfError)
+        or isinstance(error, UNCOUNTED)
+        or (error.count is None and (error.column or isinstance(error, IdTypeError)))
+    ):
         return error
     told = error.within(
         after=f" (found in one of {n_buckets:,} buckets of {of}; counts are of that one)"

@@ -158,14 +158,16 @@ def as_datetimes(series: Series, where: str) -> Series:
     if not known:
         raise DataError(
             f"{where} holds {series.dtype} values ({examples(series.dropna().head(5))}); expected "
-            f"times: parse them first, e.g. pd.to_datetime({where})"
+            f"times: parse them first, e.g. pd.to_datetime({where})",
+            column=where,
         )
     try:
         return pd.to_datetime(series)
     except (ValueError, TypeError) as error:  # several time zones, or with and without one
         raise DataError(
             f"{where} holds times of several zones, or with and without one ({error}); bring them "
-            f"to one zone, e.g. pd.to_datetime({where}, utc=True)"
+            f"to one zone, e.g. pd.to_datetime({where}, utc=True)",
+            column=where,
         ) from error
 
 

@@ -135,6 +135,34 @@ def test_values_that_are_refused_in_rows_are_refused_in_files(tmp_path):
         both(rows, tmp_path)
 
 
+@pytest.mark.parametrize("column", ["ndcg@10", "variant", "views"])
+def test_messages_count_the_rows_of_a_file(column, tmp_path):
+    rows = events(8)
+    odd = rows["user_id"] == 4
+    rows[column] = rows[column].mask(odd, -1 if column == "views" else None)
+    n = odd.sum()
+    with sized(Sizes(summed_rows=len(rows) // 3)):
+        rows.to_parquet(tmp_path / "events.parquet")
+        with pytest.raises(
+            rd.RecdfError, match=rf"(null|negative) in {n} .*\(found in one of \d buckets of users"
+        ):
+            rd.experiments.effect_over_time(tmp_path / "events.parquet", METRICS, **OPTIONS)
+
+
+def test_messages_of_kinds_of_times_count_nothing(tmp_path):
+    rows = events(9)
+    for name, words in (("exposed", "cannot be compared"), ("time", "holds str")):
+        own = rows.assign(exposed=rows["exposed"].dt.tz_localize("UTC"))
+        own = rows.assign(time="now") if name == "time" else own
+        own.to_parquet(tmp_path / "events.parquet")
+        with (
+            sized(Sizes(summed_rows=len(rows) // 3)),
+            pytest.raises(rd.DataError, match=words) as caught,
+        ):
+            rd.experiments.effect_over_time(tmp_path / "events.parquet", METRICS, **OPTIONS)
+        assert "buckets" not in str(caught.value)
+
+
 @pytest.mark.parametrize("first_null", [0, 1])
 def test_stores_of_which_one_is_unknown_and_dates_are_read(first_null, tmp_path):
     """Stores that were assigned whole, and users who came in a ramp-up, with the time of each."""

@@ -83,7 +83,8 @@ def read_exposure(
         raise DataError(
             f"{role}[{time_col!r}] is {own_kind} and {assigned_in}[{exposure_col!r}] {kind}; they "
             "cannot be compared: bring both to one form (tz_localize gives a naive datetime its "
-            "time zone)"
+            "time zone)",
+            column=time_col,
         )
     rows = np.flatnonzero(known)[np.argsort(exposed, kind="stable")]
     first_row = np.full(users.n, -1, np.int64)
