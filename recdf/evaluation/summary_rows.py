@@ -176,7 +176,7 @@ def summary_table(
 
 
 def exposure_rows(
-    counts: Callable[[int | None, int], Counts],
+    counts: Callable[[Request, int], Counts],
     n_lists: ndarray,
     requests: Sequence[Request],
     options: Options,
@@ -184,8 +184,8 @@ def exposure_rows(
     """Return summary rows of metrics of exposure, with `_by` (position of the `by` value) and
     `_metric`.
 
-    `counts` returns the counts for a k and a `by` value, and `n_lists` is the number of lists of
-    each `by` value. The result is None if the call has no metric of exposure.
+    `counts` returns the counts for a request and a `by` value, and `n_lists` is the number of lists
+    of each `by` value. The result is None if the call has no metric of exposure.
     """
     if all(request.per == "list" for request in requests):
         return None
@@ -196,7 +196,7 @@ def exposure_rows(
             continue
         name = request.name if request.own_column is None else request.own_column
         for by, n in enumerate(n_lists.tolist()):
-            groups, values = compute_counts(counts(request.k, by), request, options)
+            groups, values = compute_counts(counts(request, by), request, options)
             settled = settle_undefined(values, request, options) if n else values * np.nan
             for group, part, value in zip(groups, values, settled, strict=True):
                 named = name if group is None else f"{name}[{group}]"
@@ -243,8 +243,8 @@ class ExposureSums:
 
     Each table has a column of labels, which are the items of "pred" or "true" or the numbers of the
     items of "log", and a column for each sum over these items. The name of a column has the cut-off
-    k, the position of the `by` value and the name of the sum. A sum about lists has a table of its
-    own.
+    k, the position of the `by` value, the metric if it is one's own, and the name of the sum. A sum
+    about lists has a table of its own.
     """
 
     tables: Mapping[str, pa.Table]
@@ -281,27 +281,35 @@ def exposure_sums(
         "true": {ITEM_LABEL: label_array(true_item.take(true.rows(true_place)))},
     }
     for by in range(len(matched.by)):
-        counts = {k: ListCounts(matched.at(k), by) for k in {one.k for one in requests}}
+        counts = {_owner(one, by): ListCounts(matched.at(one.k), by) for one in requests}
         for request in requests:
             for one in request.sums:
+                owner = _owner(request, by)
                 with naming(request):
-                    values = counts[request.k].summed(*one)
+                    values = counts[owner].summed(*one)
                 # A sum for each group of users is one sum per group, since other parts may have
                 # other groups.
                 parts = {"": values}
                 if isinstance(values, dict):
                     parts = {f":{group}": part for group, part in values.items()}
                 for group, part in parts.items():
-                    name = f"{request.k} {by} {one.name}{group}"
+                    name = f"{owner}{one.name}{group}"
                     if one.over == "log":
                         part = part[matched.sides.log.item]
                     elif one.over != "lists":
                         part = part[codes if one.over == "pred" else codes_of_true]
-                    if (part := np.asarray(part)).dtype.kind == "f":
-                        part = part.astype(np.float64)  # Arrow has no sums of short ones
+                    # Arrow has no sums of short floats, and those of large integers wrap.
+                    wide = np.asarray(part, np.float64)
+                    if np.asarray(part).dtype.kind == "f" or np.abs(wide).max(initial=0) > 2**46:
+                        part = wide
                     about = name if one.over == "lists" else one.over
                     tables.setdefault(about, {ITEM_LABEL: np.arange(len(part))})[name] = part
     return ExposureSums({about: pa.table(columns) for about, columns in tables.items()})
+
+
+def _owner(request: Request, by: int) -> str:
+    """How the names of sums begin. A metric of one's own has its own."""
+    return f"{request.k} {by} {'' if request.metric.built_in else request.columns[0]}\0"
 
 
 def distinct_items(item: ndarray, n_items: int) -> tuple[ndarray, ndarray]:
@@ -313,9 +321,9 @@ def distinct_items(item: ndarray, n_items: int) -> tuple[ndarray, ndarray]:
 
 def counts_of(
     sums: ExposureSums, options: Options, given: Mapping[str, Any]
-) -> Callable[[int | None, int], Counts]:
-    """Return the counts of all parts by k and `by` value; labels are coded together with the side
-    tables' items."""
+) -> Callable[[Request, int], Counts]:
+    """Return the counts of all parts by request and `by` value; labels are coded together with the
+    side tables' items."""
     # No metric of exposure reads a baseline, or what was left out of the lists.
     checked = read_sides({name: given[name] for name in given if name not in IN_LISTS}, options)
     ids = {}
@@ -328,9 +336,10 @@ def counts_of(
     sides = Sides(checked, side_codes, items, None, None)
     code = side_codes | dict(zip(ids, coded, strict=False))
 
-    def counts(k: int | None, by: int) -> Counts:
+    def counts(request: Request, by: int) -> Counts:
         found = {}
-        start = f"{k} {by} "
+        start = _owner(request, by)
+        k = request.k
         for about, table in sums.tables.items():
             for name in table.column_names:
                 if name.startswith(start):

@@ -218,6 +218,17 @@ def own_metrics():
     def three(counts):
         return np.array([1.0, 2.0, 3.0])
 
+    def large_each(counts):
+        """Python's integers, of which numpy makes uint64 where they are beyond 2**63."""
+        return np.array([2**63 // 30 * len(counts.mine)])
+
+    large = [("at rank 2", large_each, "lists")]
+
+    @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None), sums=large)
+    def my_large(counts):
+        """A large integer, in a sum that has the name of another metric's."""
+        return float(counts.summed("at rank 2", large_each, "lists")[0])
+
     short = [("short", short_numbers), ("three", three, "lists")]
 
     @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None), sums=short)
@@ -231,7 +242,9 @@ def own_metrics():
 @pytest.mark.usefixtures("own_metrics")
 def test_a_metric_of_exposure_of_ones_own(tmp_path):
     paths = write(tmp_path, *data())
-    check(paths, ["my_sum", "my_marks", "my_short", "my_whim", "hhi"], (1, 5), by="model")
+    check(
+        paths, ["my_sum", "my_marks", "my_short", "my_whim", "my_large", "hhi"], (1, 5), by="model"
+    )
     with pytest.raises(rd.OptionError, match=r"^my_lists@3: reads 'lists', which does not add up"):
         rd.evaluate_parquet(*paths, "my_lists@3", buckets=3, **USUAL)
     with pytest.raises(
