@@ -78,7 +78,9 @@ def _interleaved(given: Namespace, options: Given) -> Reply:
     ]
     if not is_withheld(row.to_dict()):
         said = f"{doing(row['wins'], 'prefer', 'user')} b, {doing(row['losses'], 'prefer')} a "
-        lines.append(f"{said}(sign test p = {row['p_sign']:.3g})")
+        tested = row["wins"] + row["losses"]
+        p = f"sign test p = {row['p_sign']:.3g}" if tested else "no test possible"
+        lines.append(f"{said}({p})")
     return Reply("\n".join(lines), {"interleaved": table})
 
 

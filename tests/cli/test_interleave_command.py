@@ -76,6 +76,8 @@ def test_exit_codes(capsys):
     code, out, _ = run(capsys, "interleaved", "lost.parquet", *call[2:], "--fail-on", "invalid")
     assert (code, "invalid: teams out of balance" in out) == (1, True)
     assert "prefer" not in out  # of teams that are out of balance, nobody knows what users prefer
+    log[:0][["user", "item_id"]].to_csv("clicks.csv", index=False)
+    assert "0 users prefer b, 0 prefer a (no test possible)" in run(capsys, *call)[1]
     assert "holds lists.parquet" in fails(capsys, *MIX)
     assert "no column 'user_id'" in fails(capsys, *call[:-2])
 
