@@ -37,6 +37,7 @@ from ..errors import (
     OptionError,
     RecdfError,
     RecdfWarning,
+    closest,
 )
 from ..formats.file_sets import FileSet, is_remote
 from ..publishing import (
@@ -101,7 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if command in commands:
             words, of_project = with_files(words, commands, command)
-        given = parser.parse_args(words)
+        given, unknown = parser.parse_known_args(words)
+        if unknown:
+            meant = closest(unknown[0].partition("=")[0], given.parser._option_string_actions)
+            given.parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
     except SystemExit as stop:  # --help, --version, or a usage error that has been printed
         return stop.code if isinstance(stop.code, int) else 2
     except (OptionError, OSError) as error:

@@ -257,3 +257,16 @@ def test_verbose_wins_over_a_quiet_file(called):
 def test_what_a_command_gives_itself_is_no_flag(capsys, flag):
     # The table of proxies is about all metrics, so a flag would be taken and not read.
     assert f"unrecognized arguments: {flag}" in fails(capsys, "history", "nights", flag, "ndcg")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["compare", "results", "--basline", "knn"], "'--baseline'"),
+        (["history", "nights", "--max-ag=3"], "'--max-age'"),
+        (["leaderboard", "results", "--baselin", "knn"], "'--baseline'"),
+    ],
+)
+def test_a_flag_that_is_nearly_right_is_named(capsys, words, meant):
+    said = fails(capsys, *words)
+    assert f"did you mean {meant}? (see recdf {words[0]} --help)" in said
