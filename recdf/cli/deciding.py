@@ -120,6 +120,11 @@ def _experiment(given: Namespace, options: Given) -> Reply:
     own = {"user_col": given.user_col, "variant_col": given.variant_col, "how": given.how}
     joined = result.join_experiment(assignment, **own, **of_join)
     join = joined.attrs["recdf_experiment"]
+    if roles and join["by"]:
+        raise OptionError(
+            f"{given.results} compares within {join['by']}; a decision is of one recommender: "
+            "evaluate it alone, or leave out the roles"
+        )
     options |= {"user_col": join["user_col"], "variant_col": given.variant_col}
     expected = expected_arguments(given, options, joined)
     expected = expected or dict.fromkeys(joined[given.variant_col].unique().tolist(), 1.0)

@@ -1059,3 +1059,13 @@ def test_clusters_are_no_users(capsys, folder):
     for said in ("Clusters per variant", "Clusters without metrics: ", "clusters would"):
         assert said in page
     assert "sers without metrics" not in page
+
+
+def test_a_decision_about_several_recommenders_is_refused(capsys, folder):
+    rd.evaluate(SHOP.true, SHOP.pred, "ndcg@10", by="model").to_parquet("two")
+    GROUPS.to_csv("users.csv", index=False)
+    words = ("--assignment", "users.csv", "--control", "A", "--missing", "zero")
+    words += ("--role", "ndcg@10=success")
+    said = fails(capsys, "experiment", "two", *words)
+    assert "compares within ['model']; a decision is of one recommender" in said
+    assert "--segment" not in said
