@@ -83,3 +83,14 @@ def test_zero_is_not_counted_where_a_caller_says_that_smaller_is_better():
     assert rd.compare_models(waits, "wait", missing="zero", details=True)[
         "n_only_model"
     ].tolist() == [30]
+
+
+def test_a_family_that_is_no_column_is_refused_with_the_columns_that_tell_rows_apart(per_user):
+    users = per_user[per_user["model"] == "a"].assign(
+        variant=lambda rows: np.where(rows["user_id"] % 2, "A", "B"), country="fi"
+    )
+    listed = r"it has 'metric', 'control', 'treatment', 'country'; did you mean 'country'\?$"
+    with pytest.raises(rd.ColumnError, match=listed):
+        rd.compare_variants(users, "mrr@5", control="A", by="country", family="countri")
+    with pytest.raises(rd.ColumnError, match=r"it has 'metric', 'baseline', 'model'$"):
+        rd.compare_models(per_user, "mrr@5", family="nope")

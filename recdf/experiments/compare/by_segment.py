@@ -40,6 +40,7 @@ from ...judge.verdict import by_rank, codes_of, has, is_withheld, sentence
 from ...stats.many_tests import adjust, heterogeneity
 from ...stats.numbers import normal_quantile
 from ...tables.cells import amount, beside_columns, columns_before, p_value
+from ..decide.adjust_pvalues import ROW_LABELS
 
 # A column of more values than these is cut into bands of amounts or dates.
 MANY_GROUPS, SEGMENT_BANDS = 30, 4
@@ -140,13 +141,12 @@ def _in_bands(column: Series) -> Series:
     return Series(np.array(names, object)[places], column.index).where(column.notna())
 
 
-_LABELS = ["metric", "control", "treatment", "baseline", "model"]
 _UNLESS = "no_bounds", "unbounded", "heavier_unseen"
 _KEPT = [
-    *_LABELS[:3],
+    *ROW_LABELS[:3],
     "n_control",
     "n_treatment",
-    *_LABELS[3:],
+    *ROW_LABELS[3:],
     "n_users",
     "diff",
     "se",
@@ -259,7 +259,7 @@ def segment_effects(
         )
     if comparison.empty:
         raise OptionError("comparison has no rows; pass the table that was meant")
-    pair = [name for name in _LABELS if name in comparison]
+    pair = [name for name in ROW_LABELS if name in comparison]
     require_labels(comparison, "comparison", [*segments, *pair])
     if twice := comparison.duplicated([*segments, *pair]).sum():
         raise OptionError(

@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from ...errors import OptionError
 from ...inputs.door import checks_names
-from ...judge.choices import Alternative, Better, Columns, Correction
+from ...judge.choices import Alternative, Better, Columns, Correction, as_columns
 from ...judge.per_user_columns import Codes, Floats, Mask, group_codes, metric_values, require
 from ...judge.verdict import VERDICT_COLUMNS, withhold
 from ...metrics.strings import direction_of
@@ -27,6 +27,8 @@ from ..samples import Settings, subset
 # anew for so many standard errors.
 NamedColumns = MutableMapping[str, Any] | DataFrame
 NewIntervals = Callable[[Any, Floats, Alternative], None]
+# What tells the rows of a comparison apart, beside columns of segments.
+ROW_LABELS = ["metric", "control", "treatment", "baseline", "model"]
 
 # ------------------------------------------------------------------------------------------
 # Many metrics and pairs read together: adjusted p-values, the intervals that agree with them, and
@@ -147,8 +149,12 @@ def adjusted_columns(
     `labels` are those of the segments of its rows."""
     family = np.zeros(len(p), np.int64)
     if settings.family or settings.primary:
-        frame = DataFrame({**table, **({} if labels is None else labels)})
-        labelled = frame[require(frame, "the comparison", settings.family)].copy()
+        labels = {} if labels is None else labels
+        frame = DataFrame({**table, **labels})
+        names = as_columns(settings.family)
+        if not {*names} <= {*frame}:  # others are not shown, or are no families
+            require(frame.filter([*ROW_LABELS, "quantile", *labels]), "the comparison", names)
+        labelled = frame[names].copy()
         if settings.primary:
             labelled["primary metric"] = frame["metric"].isin(settings.primary).to_numpy()
         family = group_codes(labelled, "table", list(labelled.columns))[0]
