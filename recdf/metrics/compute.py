@@ -106,6 +106,8 @@ def compute_counts(
     """
     value = _run_kernel(request, counts)
     parts = value if isinstance(value, dict) else {None: value}
+    if parts is value and None in parts:
+        raise TypeError(f"metric {request.metric.name!r} returned the group None; expected a label")
     values = _within_bounds(np.array(list(parts.values()), np.float64), request)
     return list(parts), _refuse_undefined(request.columns[0], values, options)
 

@@ -338,3 +338,16 @@ def test_zero_by_zero_in_a_metric_of_ones_own_is_undefined_without_a_warning():
         [0.5, np.nan], nan_ok=True
     )
     assert found.summary["n_undefined"].tolist() == [1]
+
+
+def test_a_group_of_items_has_a_label():
+    @rd.metric(per="item", arguments=("pred",), bounds=(None, None))
+    def grouped(counts):
+        """Two numbers, one of which has no name."""
+        return {"known": 1.0, None: 2.0}
+
+    try:
+        with pytest.raises(TypeError, match="'grouped' returned the group None; expected a label"):
+            rd.evaluate({1: [2]}, {1: [2]}, "grouped")
+    finally:
+        rd.METRICS.pop("grouped", None)
