@@ -90,7 +90,7 @@ def _compare(given: Namespace, options: Given) -> Reply:
         bounds=as_bounds(given.bounds),
         **options,
     )
-    n = count_range(table["n_users"], "user")
+    n = count_range(table["n_users"], unit_of_rows(table))
     head = f"{n}, test {table['test'].iloc[0]}, p {adjustment(table).words}\n"
     lines = [head, compact(table), *compared_labels(table), *warning_sentences(table)]
     for row in table.to_dict("records"):

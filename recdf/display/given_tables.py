@@ -41,7 +41,7 @@ from ..experiments.samples import declared_bounds
 from ..judge.cautions.table import CAUTIONS
 from ..judge.choices import Columns, as_columns
 from ..judge.comparability import spec_of_numbered
-from ..judge.per_user_columns import Floats, frame_of, split, unit_of
+from ..judge.per_user_columns import Floats, frame_of, split, unit_of, unit_word
 from ..judge.users import repeated_unit
 from ..judge.verdict import has, remark
 from ..tables.cells import amount, beside_columns, columns_before
@@ -165,7 +165,7 @@ def with_units(result: Evaluation, unit_col: Columns | None = None) -> Evaluatio
     if "unit_col" in spec or LISTS_ARE_UNITS in spec:
         return result
     if unit_col is not None and units == key:
-        spec[LISTS_ARE_UNITS] = True
+        spec[LISTS_ARE_UNITS] = units
     elif unit_col is None and len(per_user):
         first = per_user.take(next(iter(model_rows(result).values())))
         if repeated_unit(first, key, len(first)) and first[units[0]].is_unique:
@@ -463,7 +463,8 @@ def compare(
     names = [*columns, JUDGED, *map(cheap_column, columns), "n_true", "n_pred", *as_columns(weight)]
     frame = numbered_lists(result, names, within)
     # The comparison reads there whether two models were measured alike.
-    frame.attrs = {"recdf": spec_of_numbered(spec, models)}
+    word = unit_word(spec.get("unit_col", spec.get(LISTS_ARE_UNITS, ())), spec["user_col"])
+    frame.attrs = {"recdf": {**spec_of_numbered(spec, models), "unit_word": word}}
     options |= {"user_col": LIST, "model_col": MODEL, "weight_col": weight}
     options |= {"unit_col": UNIT} if "unit_col" in spec else {}
     return compare_numbered(frame, result, models, columns, [*within], **options)

@@ -242,7 +242,7 @@ def _comparison_cells(given: DataFrame) -> RowCells:
     new, old = sides_of(given)
     one_base = given[old].map(str).nunique() == 1  # the caption names it
     p = "p" if "not adjusted" in adjustment(given).words else "p (adjusted)"
-    users = "users gain / same / lose" if "wins" in given else f"{unit_of_rows(given)}s"
+    users = f"{unit_of_rows(given)}s" + " gain / same / lose" * ("wins" in given)
     ends = given[["diff", "ci_low", "ci_high"]].astype("float64")
     reach = reaches(ends, given["metric"].map(str))
     found = []

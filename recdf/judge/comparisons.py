@@ -28,7 +28,7 @@ from ..tables.cells import (
 from .cautions.table import CAUTIONS
 from .choices import AnyRow
 from .per_user_columns import frame_of
-from .verdict import EFFECTS, VERDICT_COLUMNS, codes_of, warnings_of
+from .verdict import EFFECTS, VERDICT_COLUMNS, codes_of, unit_of_method, warnings_of
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)
 # All columns of a comparison of variants, and of models.
@@ -192,7 +192,7 @@ def default_columns(table: DataFrame, details: bool) -> DataFrame:
         return table
     named = next(names for mark, names in DEFAULT_COLUMNS.items() if mark in table)
     kept = {*columns_before(table, "metric"), *named.split(), *VERDICT_COLUMNS}
-    kept |= {"method"} if unit_of_rows(table) == "cluster" else set()
+    kept |= {"method"} if unit_of_rows(table) != "user" else set()
     shown = table[[name for name in table.columns if name in kept]]
     return Comparison.of(shown) if type(table) is Comparison else shown
 
@@ -239,11 +239,10 @@ def level_of(comparison: DataFrame) -> str:
 
 
 def unit_of_rows(comparison: DataFrame) -> str:
-    """Return what a comparison counts: users or clusters, as its method says, which a table of
-    clusters has without details too, or else its record."""
+    """Return what a comparison counts: users, lists or clusters, as its method says, which a table
+    of these has without details too, or else its record."""
     if "method" in comparison:
-        ends = (str(one).endswith("+cluster") for one in comparison["method"].unique())
-        return "cluster" if any(ends) else "user"
+        return min(map(unit_of_method, comparison["method"].unique()), default="user")
     return comparison.attrs.get("recdf_comparison", {}).get("unit", "user")
 
 

@@ -88,6 +88,13 @@ def unit_of(key: Sequence[Any]) -> list[Any]:
     return ["user_id"] if "user_id" in key else list(key[:1])
 
 
+def unit_word(units: Sequence[Any], key: Sequence[Any]) -> str:
+    """Return what a unit of the lists of a key is: a user, a list, or a cluster of lists."""
+    if not units or [*units] == unit_of(key):
+        return "user"
+    return "list" if {*units} == {*key} else "cluster"
+
+
 def refuse_mixed_models(
     per_user: DataFrame, by: Sequence[Any], key: Sequence[Any], keep: str
 ) -> None:

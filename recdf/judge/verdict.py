@@ -103,8 +103,7 @@ def sentence(
     as it was given."""
     row = row or {}
     effect_both = row.get("effect_both")
-    clustered = str(row.get("method")).endswith("+cluster")
-    words = {"units": "clusters" if clustered else "users"}
+    words = {"units": f"{unit_of_method(row.get('method'))}s"}
     if effect_both is not None:
         words["both"] = EFFECTS["models"].get(effect_both, "not shown")
     effect = "" if withheld else EFFECTS[kind].get(effect, effect)
@@ -126,6 +125,12 @@ def sentence(
     return "".join(said)
 
 
+def unit_of_method(method: Any) -> str:
+    """Return what a method counts, by its end: "user", or "cluster" of "welch+cluster"."""
+    end = str(method).rpartition("+")[2]
+    return end if end in ("cluster", "list") else "user"
+
+
 def users_up_to(most: float, of: str, units: str = "users") -> str:
     """Name the units of which a comparison can speak: heavier ones than the heaviest that was seen
     could turn what it says. They are heavy by `of`, such as a weight, or by their lists."""
@@ -145,8 +150,9 @@ def largest_of_uneven(sizes: Integers | Floats) -> float:
 def name_heaviest(table: DataFrame, weighted: bool) -> None:
     """Add `holds_for` to a table: the users up to the weight `heaviest`, or nothing where it is
     null."""
+    units = f"{unit_of_method(table.get('method', [''])[0])}s"
     table["holds_for"] = [
-        "" if pd.isna(most) else users_up_to(most, "a weight" * weighted)
+        "" if pd.isna(most) else users_up_to(most, "a weight" * weighted, units)
         for most in table["heaviest"]
     ]
 

@@ -438,6 +438,43 @@ def test_sessions_in_leaderboard_report_and_command(tmp_path, rng, capsys):
     folder = tmp_path / "result"
     evaluated.to_parquet(folder)
     assert "30 users" in run(capsys, "compare", folder)[1]
-    assert "1,200 users" in run(capsys, "compare", folder, "--unit-col", *KEY)[1]
+    assert "1,200 lists" in run(capsys, "compare", folder, "--unit-col", *KEY)[1]
     run(capsys, "report", folder, "--out", tmp_path / "s.html", "--unit-col", *KEY)
     assert "tests on 1,200 lists; p-values" in (tmp_path / "s.html").read_text(encoding="utf-8")
+
+
+def test_units_have_their_name_in_sentences(tmp_path):
+    rng = np.random.default_rng(0)
+    lists = pd.DataFrame(
+        {"user_id": np.repeat(np.arange(60), 3), "session": np.tile([0, 1, 2], 60)}
+    )
+    true = lists.assign(item_id=rng.integers(0, 4, 180))
+    better = np.where(rng.random(180) < 0.5, true["item_id"], 0)
+    of_models = {"a": rng.integers(0, 4, 180), "b": better}
+    models = [lists.assign(model=name, item_id=items) for name, items in of_models.items()]
+    pred = pd.concat(models).assign(score=1.0, shop=lambda rows: rows["user_id"] % 35)
+    keys = {"user_col": ["user_id", "session"], "by": "model", "carry": ["shop"]}
+    result = rd.evaluate(true, pred, "recall@2", **keys)
+    for unit, word, verdict in (
+        ("shop", "cluster", "better, for clusters with up to 6 lists"),
+        (["user_id", "session"], "list", "better"),
+        ("user_id", "user", "better"),
+        (None, "user", "better"),
+    ):
+        table = result.compare_models(unit_col=unit)
+        assert table["verdict"].tolist() == [verdict]
+        assert table.attrs["recdf_comparison"]["unit"] == word
+        assert ("method" in table) == (word != "user")
+        path = rd.report(result, tmp_path / "r.html", unit_col=unit, overwrite=True)
+        page = path.read_text(encoding="utf-8")
+        assert f"{word}s gain / same / lose" in page
+        assert f" {word}s gain and " in page
+        beside = pd.DataFrame(table)  # as it is read from a file
+        beside.attrs = {}
+        assert f"{word}s gain / same / lose" in rd.report(
+            result, tmp_path / "c.html", comparison=beside, overwrite=True
+        ).read_text(encoding="utf-8")
+    taken = pred.rename(columns={"shop": "method"})
+    result = rd.evaluate(true, taken, "recall@2", **{**keys, "carry": ["method"]})
+    with pytest.raises(rd.OptionError, match="by='method' is also a column of the result"):
+        result.compare_models(by="method", unit_col="method")

@@ -433,7 +433,8 @@ def pairs(
     frame.tick_names(frame.ax.xaxis, [f"{i + 1}" for i in range(len(shown))])
     left = f"; the first {len(shown)} of {amount(len(order), 'model')}"
     caption = (
-        f"{count_text(data['n'], 'user')}; * holds, p-values {adjustment(comparison).words}; blue: "
-        f"the row is better, orange: worse, white: withheld{left * (len(shown) < len(order))}"
+        f"{count_text(data['n'], unit_of_rows(comparison))}; * holds, p-values "
+        f"{adjustment(comparison).words}; blue: the row is better, orange: worse, white: "
+        f"withheld{left * (len(shown) < len(order))}"
     )
     yield frame.finish(f"{what}: row − column", "the same models", "", caption)

@@ -20,7 +20,7 @@ from ...experiments.compare.paired import sentence_of_both
 from ...experiments.decide.adjust_pvalues import adjustment
 from ...judge.cautions import FEW_LISTS, FEW_UNITS
 from ...judge.cautions.table import CAUTIONS
-from ...judge.comparisons import sides_of, sides_of_tests, words_of_tests
+from ...judge.comparisons import sides_of, sides_of_tests, unit_of_rows, words_of_tests
 from ...judge.verdict import (
     codes_of,
     hides_harm,
@@ -29,6 +29,7 @@ from ...judge.verdict import (
     sentence,
     sign_of,
     turned,
+    unit_of_method,
     warning_sentences,
     warnings_of,
 )
@@ -255,7 +256,8 @@ def _of_pair(subject: Subject, row: TableRow) -> Case:
         named += f" (over all {amount(len(table), 'pair')}, p-values {adjustment(table).words})."
         said.append(named)
     n_users = row["n_users"]
-    keep += collect(row, n_users, "list" if row.get("n_lists") == n_users else "user")
+    unit = "list" if row.get("n_lists") == n_users else unit_of_method(row.get("method"))
+    keep += collect(row, n_users, unit)
     than = f"{against}{rival} on {subject.name(subject.primary)}"
     case = case_of_row(row, best, than, f"Ship {best} to a test{also}.", keep)
     return case._replace(which=[*case.which, *said])
@@ -342,7 +344,8 @@ def _amount(subject: Subject, row: TableRow) -> list[str]:
     if subject.better(subject.primary) == "smaller":
         gain, lose = lose, gain
     new, old = (subject.name(row[side]) for side in BOTH_SIDES)
-    text = f"{new} − {old}: {effect_text(row)}. {gain:,} of {amount(row['n_users'], 'user')} "
+    n = amount(row["n_users"], unit_of_method(row.get("method")))
+    text = f"{new} − {old}: {effect_text(row)}. {gain:,} of {n} "
     text += "whose lists people judged " * ("n_human" in row)
     held = " The verdict is withheld, so that this is no finding." * is_withheld(row)
     text += f"{'gains' if gain == 1 else 'gain'} and {doing(lose, 'lose')}.{held}"
@@ -364,10 +367,11 @@ def _belief(subject: Subject, row: TableRow | None) -> list[str]:
     if table.empty:
         return []
     rows = DataFrame([row]) if row else table
-    units = [unit for unit in ("list", "user") if f"n_{unit}s" in rows]
-    if len(units) == 2 and {*rows["n_lists"]} == {*rows["n_users"]}:
-        units = ["list"]
-    n = " of ".join(count_range(rows[f"n_{unit}s"], unit) for unit in units)
+    counts = {"n_lists": "list", "n_users": unit_of_rows(table)}
+    names = [name for name in counts if name in rows]
+    if len(names) == 2 and {*rows["n_lists"]} == {*rows["n_users"]}:
+        names = ["n_lists"]
+    n = " of ".join(count_range(rows[name], counts[name]) for name in names)
     if subject.of_accuracy and subject.result.per_user["n_pred"].eq(0).any():
         n += ", where a list without recommendations counts as 0"
     tests = words_of_tests(table)

@@ -29,9 +29,11 @@ from ...judge.choices import (
 from ...judge.comparisons import MODEL_RESULT_COLUMNS
 from ...judge.per_user_columns import (
     by_columns,
+    evaluated,
     float_columns,
     frame_of,
     require,
+    unit_word,
     warn_of_weights,
 )
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of, name_heaviest
@@ -193,6 +195,7 @@ def compare_models(
         `turned_by_both`; null if none is lacking), `unlike` (what the two were not measured alike
         with), `holds_for` (up to how many lists, or what weight, users with unequal ones were seen;
         heavier users could turn the verdict, which ends with "for users with up to 14 lists").
+        `method` is there where units are no users: the test, with "+cluster" or "+list".
 
         `ci_low` and `ci_high` hold for the m tests of a family together: they
         are those of 1 − alpha/m (with Šidák's corrections of (1 − alpha)^(1/m), with "by" of 1 −
@@ -299,7 +302,9 @@ def compare_models(
     if not given:
         columns.read(per_user)  # which says so
     frames = [frame_of(role, one) for role, one in given.items()]
-    taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
+    unit = evaluated(frames[0]).get("unit_word", unit_word(units, lists))
+    method = ["method"] * (unit != "user")
+    taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else []), *method]
     for frame in frames if within.known is None else [within.known]:
         by_columns(frame, "per_user", within.names, taken)
     by_cols = within.names
@@ -360,10 +365,12 @@ def compare_models(
         ranks = np.where(result["ranks_higher"], "ranks_higher", "ranks_lower")
         effects[reject] = ranks[reject]
     effects[equivalent & ~reject] = "equivalent"
+    result["method"] = f"{test}+{unit}"
     name_heaviest(result, weight_col is not None)
     add_turned(result, effects, equivalent, better, settings)
     judge_both(result, better)
     add_verdicts(result, "models", effects)
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result]
-    shown = [*MODEL_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], *cheap_columns, *VERDICT_COLUMNS]
+    shown = [*MODEL_RESULT_COLUMNS[: -len(VERDICT_COLUMNS)], *cheap_columns, *method]
+    shown += VERDICT_COLUMNS
     return settings.compared(result, shown, "models", labels)

@@ -10,7 +10,15 @@ import numpy as np
 
 from ...inputs.constraints import Budget
 from ...judge.choices import Alternative, AnyRow, Row
-from ...judge.verdict import by_rank, code_names, codes_of, remark, sentence, warnings_of
+from ...judge.verdict import (
+    by_rank,
+    code_names,
+    codes_of,
+    remark,
+    sentence,
+    unit_of_method,
+    warnings_of,
+)
 from ...stats.arms import Arm, effect, fieller
 from ...stats.numbers import Mask
 from ...stats.student import t_quantile
@@ -159,7 +167,7 @@ def _could_turn(
         number(one, form_of(one, significant=digits))
         for one, digits in ((unseen, 1), (float(values[int(not of_control)]), 3))
     )
-    units = "clusters" if str(row["method"]).endswith("+cluster") else "users"
+    units = f"{unit_of_method(row['method'])}s"
     of = " of the control" if of_control else ""
     beyond = "less" if (mean > claims[1]) != of_control else "more"
     n_asked = row[f"n_{_SIDES[not of_control]}"]

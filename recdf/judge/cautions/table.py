@@ -497,7 +497,7 @@ _ALL = (
         "no_bounds",
         "no bounds of the metric are known, and the verdict says how far off a few more users "
         "would turn it",
-        adds=", unless {unseen:1} in {n_users:,} users differ by {turning_value:+3} or more",
+        adds=", unless {unseen:1} in {n_users:,} {units} differ by {turning_value:+3} or more",
         warns=False,
         fires=lambda turning_value, unseen, n_users: ~np.isnan(turning_value),
     ),
