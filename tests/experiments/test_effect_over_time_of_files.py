@@ -149,6 +149,18 @@ def test_messages_count_the_rows_of_a_file(column, tmp_path):
             rd.experiments.effect_over_time(tmp_path / "events.parquet", METRICS, **OPTIONS)
 
 
+@pytest.mark.parametrize("label", ["cluster", "strata"])
+def test_an_unknown_cluster_or_stratum_is_refused_in_any_row_of_a_user(label, tmp_path):
+    rows = events(8)
+    rows["place"] = (rows["user_id"] // 2).astype(str)
+    last = rows.index[rows["user_id"] == 4][-1]
+    rows["place"] = rows["place"].mask(rows.index == last)
+    rows.to_parquet(tmp_path / "events.parquet")
+    for given in (rows, tmp_path / "events.parquet"):
+        with pytest.raises(rd.NullKeyError, match=r"'place'\] is null in 1 of"):
+            rd.experiments.effect_over_time(given, METRICS, **{**OPTIONS, label: "place"})
+
+
 def test_messages_of_kinds_of_times_count_nothing(tmp_path):
     rows = events(9)
     for name, words in (("exposed", "cannot be compared"), ("time", "holds str")):

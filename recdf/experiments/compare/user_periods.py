@@ -135,6 +135,9 @@ def match_rows(
     fixed = list(dict.fromkeys([*keys, *labels, *filter(None, times[1:])]))
     require(rows, "rows", [*keys, times[0]])
     require(given, role, fixed)
+    for name in labels:
+        if given[name].isna().any():
+            group_codes(given, role, [name])  # raises, also where another row of the user is known
     if assignment is None:
         (user,), n = key_codes([(role, rows)], keys)
         return role, rows[fixed], user, user, n
@@ -169,8 +172,6 @@ def _days_of_users(
         return rows.assign(**{_COUNT: 1})
     # Here messages count the rows that were given.
     read_metrics(rows, specs, {}, nan, "rows")
-    if assignment is None:
-        group_codes(rows, role, labels[:1])
     values = {name: metric_values(rows, "rows", name) for name in columns}
     instants = comparable_times(rows, "rows", time_col)[1]
     zone = zone_of(rows, time_col)
