@@ -363,7 +363,10 @@ def summary_of_result(
         joined = result.per_user.merge(known[[*keys, *segments]], on=keys, how="left")
         by = [*spec["by"], *segments]
         metrics = [name for name in spec["metrics"] if name in joined]
-        summary = summarize(joined, by=by, metrics=metrics, user_col=spec["user_col"])
+        weight = spec.get("weight")
+        summary = summarize(
+            joined, by=by, metrics=metrics, user_col=spec["user_col"], weight_col=weight
+        )
     definitions = definitions_of(spec)
     named = {(one["name"], one["k"]): name for name, one in spec["metrics"].items()}
     keys_of_rows = zip(

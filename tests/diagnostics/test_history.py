@@ -474,3 +474,16 @@ def test_a_fall_is_found_however_far_from_zero_the_nights_are(far, unit):
     assert [(one.begins, one.found) for one in change.changes] == [(40, 44)]
     same = far + np.arange(60) % 3 * np.spacing(far)  # rounding alone
     assert not changes_of_level(Nights(same, np.zeros(60), np.arange(60) % 7), 0.05).changes
+
+
+def test_segments_of_weighted_results_have_weighted_means(tmp_path):
+    # Users a and b: hit and miss, with weights 3 and 1, so that the mean is 3/4.
+    true = pd.DataFrame({"user_id": ["a", "b"], "item_id": 1, "w": [3.0, 1.0]})
+    pred = pd.DataFrame({"user_id": ["a", "b"], "item_id": [1, 2]})
+    rd.evaluate(true, pred, "hitrate@1", weight_col="w").to_parquet(tmp_path / "2026-11-01")
+    users = pd.DataFrame({"user_id": ["a", "b"], "all": "x"})
+    whole = rd.diagnostics.History(tmp_path).summary
+    segment = rd.diagnostics.History(tmp_path, users=users, by="all").summary
+    assert whole["value"].tolist() == [0.75]
+    numbers = ["value", "std", "se", "ci_low", "ci_high", "n", "n_effective"]
+    pd.testing.assert_frame_equal(segment[numbers], whole[numbers])
