@@ -223,7 +223,8 @@ def _test(name: str, models: DataFrame, variants: DataFrame) -> Row:
         )
     pairs = models[["baseline", "model"]].drop_duplicates()
     control, treatment = arms.iloc[0]
-    if len(pairs) > 1:
+    turned = treatment in [*pairs["baseline"]] or control in [*pairs["model"]]
+    if len(pairs) > 1 or turned:
         pairs = pairs[(pairs["model"] == treatment) & (pairs["baseline"] == control)]
     if len(pairs) != 1:
         raise DataError(

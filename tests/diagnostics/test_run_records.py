@@ -223,3 +223,26 @@ def test_an_invalid_experiment_has_no_difference(tmp_path, withheld, differences
         table.to_parquet(tmp_path / "test" / name / "comparison.parquet")
     found = rd.diagnostics.past_tests(tmp_path)
     assert sum(found.columns.str.endswith("ctr")) == differences
+
+
+def archived(folder, diffs, *, baseline="old", model="new", control="A", treatment="B"):
+    """Write the two comparisons of one experiment; `diffs` are those of offline metrics and of
+    ctr."""
+    offline, ctr = diffs
+    sides = (
+        ("off", pd.Series(offline), {"baseline": baseline, "model": model}),
+        ("on", pd.Series({"ctr": ctr}), {"control": control, "treatment": treatment}),
+    )
+    for name, diff, pair in sides:
+        (folder / name).mkdir(parents=True)
+        table = pd.DataFrame({"metric": diff.index, "diff": diff.to_numpy(), "se": 0.01, **pair})
+        table.to_parquet(folder / name / "comparison.parquet")
+
+
+def test_a_pair_of_models_the_other_way_round_is_refused(tmp_path):
+    variants = {"control": "old", "treatment": "new"}
+    archived(tmp_path / "a" / "one", ({"mrr": 0.1}, 0.2), **variants)
+    assert rd.diagnostics.past_tests(tmp_path / "a")["offline_mrr"].tolist() == [0.1]
+    archived(tmp_path / "b" / "one", ({"mrr": -0.1}, 0.2), baseline="new", model="old", **variants)
+    with pytest.raises(rd.DataError, match=r"under the names of the variants \(new against old\)"):
+        rd.diagnostics.past_tests(tmp_path / "b")
