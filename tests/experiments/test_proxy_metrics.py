@@ -181,3 +181,16 @@ def test_the_table_is_not_changed_and_any_order_gives_the_same():
     )
     pd.testing.assert_frame_equal(tests, before)
     pd.testing.assert_frame_equal(one, two, rtol=1e-9)
+
+
+def test_names_of_past_tests_keep_the_direction_of_a_metric():
+    rng = np.random.default_rng(0)
+    effect = rng.normal(0, 0.1, 30)  # of an error, which is better when smaller
+    tests = pd.DataFrame({"rmse": -effect, "rmse_se": 0.01, "ctr": effect, "ctr_se": 0.01})
+    named = tests.add_prefix("offline_").rename(
+        columns=lambda name: name.replace("offline_ctr", "online_ctr")
+    )
+    plain = rd.experiments.proxy_metrics(tests, offline="rmse", online="ctr")
+    other = rd.experiments.proxy_metrics(named, offline="offline_rmse", online="online_ctr")
+    assert plain["verdict"].tolist() == other["verdict"].tolist() == ["predicts"]
+    assert plain["called_right"].tolist() == other["called_right"].tolist()
