@@ -239,9 +239,14 @@ def _ope(given: Namespace, options: Given) -> Reply:
     numbers = ["value", "ci_low", "ci_high", "logging_value", "lift", "ess_reward"]
     names = [*by, "estimator", "clip", *numbers, "trust", "flags"]
     lines = [brief_text(tables["ope"], names), ""]
-    if given.pred is not None and len(by) == 1 and log[by[0]].nunique() > 1:
+    named = given.baseline is not None
+    if named and len(by) != 1:
+        raise OptionError("--baseline: name the column of the targets in --by, and no other")
+    of_pred = given.pred is not None and len(by) == 1 and by[0] in frames["pred"]
+    if named or (of_pred and len(keys) > len(on) and log[by[0]].nunique() > 1):
         one = taken_by(ope_compare, asked) | {"by": by[0]}
-        tables["ope_comparison"] = ope_compare(log, baseline=given.baseline, **one)
+        baseline = label("baseline", given.baseline, log[by[0]])
+        tables["ope_comparison"] = ope_compare(log, baseline=baseline, **one)
         numbers = ["diff", "ci_low", "ci_high", "n_clusters"]
         names = ["baseline", *by, "estimator", "clip", *numbers, "trust", "flags"]
         lines += [brief_text(tables["ope_comparison"], names), ""]

@@ -176,3 +176,45 @@ def test_results_are_not_overwritten(tmp_path, capsys):
     run(capsys, *arguments)
     assert "--overwrite" in fails(capsys, *arguments)
     run(capsys, *arguments, "--overwrite")
+
+
+def stacked(tmp_path):
+    """A log, recommendations of the models 1 and 2, and the log once for each of them."""
+    log, pred, log_file, pred_file = files(tmp_path)
+    log = log.assign(campaign=np.where(log.index % 3, "x", "y"))
+    pred["model"] = np.where(pred["model"] == "als", 1, 2)
+    log.to_parquet(log_file)
+    pred.to_parquet(pred_file)
+    rd.ope.target_from_recs(log, pred, by="model").to_parquet(tmp_path / "both.parquet")
+    return pred, log_file, pred_file
+
+
+def test_segments_of_a_log_are_no_targets(tmp_path, capsys):
+    pred, log_file, pred_file = stacked(tmp_path)
+    pred[pred["model"] == 1].drop(columns="model").to_parquet(pred_file)
+    out = run(capsys, "ope", log_file, "--pred", pred_file, "--by", "campaign")
+    assert "baseline" not in out
+
+
+def test_targets_without_a_key_have_no_comparison(tmp_path, capsys):
+    _, log_file, pred_file = stacked(tmp_path)
+    words = ("ope", log_file, "--pred", pred_file, "--by", "model", "--cluster")
+    assert "baseline" not in run(capsys, *words)
+    err = fails(capsys, *words, "--baseline", "1")
+    assert "name the key by which the rows of the targets are paired" in err
+
+
+@pytest.mark.few(1)
+def test_a_baseline_is_a_label_of_the_targets(tmp_path, capsys):
+    _, log_file, pred_file = stacked(tmp_path)
+    words = ("--by", "model", "--baseline", "2", "--out")
+    run(capsys, "ope", log_file, "--pred", pred_file, *words, tmp_path / "a")
+    run(capsys, "ope", tmp_path / "both.parquet", *words, tmp_path / "b")
+    own = rd.ope.compare(pd.read_parquet(tmp_path / "both.parquet"), baseline=2)
+    for folder in ("a", "b"):
+        found = pd.read_parquet(tmp_path / folder / "ope_comparison.parquet")
+        pd.testing.assert_frame_equal(found, own)
+    err = fails(capsys, "ope", log_file, "--pred", pred_file, *words[:3], "3")
+    assert "no such model; the result has 1, 2" in err
+    err = fails(capsys, "ope", tmp_path / "both.parquet", "--baseline", "1")
+    assert "--baseline: name the column of the targets in --by" in err
