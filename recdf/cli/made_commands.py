@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from argparse import Namespace
 from contextlib import ExitStack, suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pandas import DataFrame
+from pandas import DataFrame, concat
 
 from ..diagnostics import History, diff, past_runs, past_tests
 from ..display.leaderboard import leaderboard
@@ -347,28 +348,43 @@ def _past(given: Namespace, options: Given) -> Reply:
         tables |= {"tests": tests, **_proxies(options, tests)}
         said.append(brief_text(tests, tests.columns))
         if "proxies" in tables:
-            shown = ("slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict")
+            shown = (
+                "n_tests",
+                "slope",
+                "slope_low",
+                "slope_high",
+                "naive_slope",
+                "called_right",
+                "verdict",
+            )
             said.append(brief_text(tables["proxies"], ["online", "offline", *shown]))
     first: Tables = {name: tables[name] for name in ("changes", "tests") if name in tables}
     return Reply("\n\n".join(said), tables, {**first, **tables})
 
 
 def _proxies(options: Given, tests: DataFrame) -> Tables:
-    """Relate the offline metrics of past experiments to the online ones, if three experiments
+    """Relate each offline metric of past experiments to each online one, if three experiments
     measured both."""
-    sides = {
-        kind: [str(name) for name in tests.filter(regex=f"^{kind}_") if f"{name}_se" in tests]
-        for kind in ("offline", "online")
-    }
-    measured = [name for names in sides.values() for name in names]
-    whole = tests.dropna(subset=[*measured, *(f"{name}_se" for name in measured)])
-    if len(whole) < 3:
-        return {}
+    online, offline = (
+        [str(name) for name in tests.filter(regex=f"^{kind}_") if f"{name}_se" in tests]
+        for kind in ("online", "offline")
+    )
+    pairs = [
+        (pair, whole)
+        for pair in product(online, offline)
+        if len(whole := tests.dropna(subset=[*pair, *(f"{name}_se" for name in pair)])) >= 3
+    ]
     how = taken_by(proxy_metrics, options)
-    for name in how.keys() & {"smaller_is_better", "larger_is_better"}:
-        how[name] = [one for one in measured if one.partition("_")[2] in options[name]]
-    how |= {**sides, "experiment_col": "experiment"}
-    return {"proxies": proxy_metrics(whole, **how)}
+    confidence = how.get("confidence", 0.95)
+    how["experiment_col"] = "experiment"
+    how["confidence"] = 1 - (1 - confidence) / max(len(pairs), 1)  # as of one call
+    found = []
+    for pair, whole in pairs:
+        for name in how.keys() & {"smaller_is_better", "larger_is_better"}:
+            how[name] = [one for one in pair if one.partition("_")[2] in options[name]]
+        one = proxy_metrics(whole, online=pair[0], offline=pair[1], **how)
+        found.append(one.assign(confidence=confidence))
+    return {"proxies": concat(found, ignore_index=True)} if found else {}
 
 
 METRIC = {

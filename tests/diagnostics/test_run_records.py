@@ -246,3 +246,24 @@ def test_a_pair_of_models_the_other_way_round_is_refused(tmp_path):
     archived(tmp_path / "b" / "one", ({"mrr": -0.1}, 0.2), baseline="new", model="old", **variants)
     with pytest.raises(rd.DataError, match=r"under the names of the variants \(new against old\)"):
         rd.diagnostics.past_tests(tmp_path / "b")
+
+
+@pytest.mark.long
+def test_a_metric_of_few_experiments_hides_no_relation_of_the_others(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    for at in range(14):
+        offline = {"ndcg": rng.normal(0, 0.05)} | ({"mrr": rng.normal(0, 0.05)} if at < 5 else {})
+        archived(tmp_path / "runs" / f"{at}", (offline, offline["ndcg"] / 2))
+    assert run(["history", tmp_path / "runs", "--out", tmp_path / "out"]) == 0
+    found = pd.read_parquet(tmp_path / "out" / "proxies.parquet")
+    assert found[["offline", "n_tests"]].to_numpy().tolist() == [
+        ["offline_ndcg", 14],
+        ["offline_mrr", 5],
+    ]
+    assert found["confidence"].tolist() == [0.95, 0.95]
+    tests = rd.diagnostics.past_tests(tmp_path / "runs")
+    own = rd.experiments.proxy_metrics(  # of two pairs, each has half of the level
+        tests, offline="offline_ndcg", online="online_ctr", confidence=0.975
+    )
+    numbers = ["slope", "slope_low", "slope_high", "naive_low"]
+    pd.testing.assert_frame_equal(found[numbers].head(1), own[numbers])
