@@ -587,7 +587,7 @@ TABLE_KINDS: dict[str, Kind] = {
         },
     ),
     "off_policy": Kind(
-        "estimator value ci_low ci_high flags",
+        "estimator value ci_low ci_high lift flags",
         "Off-policy estimates",
         lambda row: (
             f"{policy_of(row)} by {row['estimator']}: {trust_of(row)}"

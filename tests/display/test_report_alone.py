@@ -388,3 +388,13 @@ def test_shrunken_effects_of_models_have_a_section(alone, shop, tmp_path):
     text = section(path, "segments")
     assert all(verdict in text for verdict in shrunken["verdict"])
     assert f"{shrunken['n_users'].iloc[0]:,}" in text
+
+
+def test_a_comparison_of_targets_is_no_estimate(tmp_path):
+    log = pd.DataFrame(
+        {"user_id": [1, 2], "item_id": ["a", "b"], "reward": [1, 0], "propensity": 0.5}
+    )
+    pred = pd.DataFrame({"model": ["x", "y"], "user_id": [1, 2], "item_id": ["a", "b"]})
+    both = rd.ope.compare(rd.ope.target_from_recs(log, pred, by="model"))
+    with pytest.raises(rd.ColumnError, match="expected what rd.ope.estimate returned"):
+        rd.report(path=tmp_path / "r.html", off_policy=both)
