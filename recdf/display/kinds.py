@@ -370,18 +370,23 @@ def _of_findings(table: DataFrame) -> tuple[Badge, str]:
 
 
 def _of_estimates(table: DataFrame) -> tuple[Badge, str]:
-    """Say how many estimates carry a flag, and how many should not be used."""
+    """Say how many estimates carry a flag, and how many of them may be used."""
     rows = table.to_dict("records")
     flagged = sum(bool(row["flags"]) for row in rows)
     useless = sum(map(is_useless, rows))
     if not flagged:
         return Badge("good", "no flag"), "No off-policy estimate is flagged."
     said = f"{flagged} of {amount(len(rows), 'off-policy estimate')} "
-    said += f"{'carries' if flagged == 1 else 'carry'} a flag: it can be far off, and its interval "
-    said += "holds the true value less often than it says."
+    said += f"{'carries' if flagged == 1 else 'carry'} a flag."
     if useless:
-        said += f" {useless} of them should not be used; the column trust says why."
-    return Badge("warning", "flagged"), said
+        said += (
+            f" {useless} of them should not be used: the value can be far off, and the interval "
+        )
+        said += "holds the true value less often than it says."
+    if only := sum(row.get("effect") == "interval_only" for row in rows):
+        said += f" Of {only} the interval holds, and the value says little."
+    doubted = any(row["flags"] and row.get("withheld", True) for row in rows)
+    return Badge("warning" if doubted else "info", "flagged"), f"{said} See the column trust."
 
 
 def _finding_cells(row: TableRow) -> ShownRow:

@@ -404,10 +404,10 @@ def amount_of_estimate(row: TableRow) -> str:
 
 
 def look_of_estimate(row: TableRow) -> BadgeKind:
-    """Return the look of an estimate; a flagged one never looks like a result."""
+    """Return the look of an estimate; one with a doubt never looks like a result."""
     if is_useless(row):
         return "error"
-    if flag_words(row):
+    if flag_words(row) and not row.get("effect"):
         return "warning"
     _, low, high = (row.get(name, np.nan) for name in LIFT)
     return "better" if low > 0 else "worse" if high < 0 else "open"
@@ -420,6 +420,8 @@ def trust_of(row: TableRow) -> str:
 
 def flag_meanings(row: TableRow) -> str:
     """Return what the flags of an estimate mean, in sentences."""
+    if row.get("effect") == "interval_only":
+        return "its bounded interval allows for them; its value says little"
     return "; ".join(FLAGS[name][1] for name in row["flags"].split(", ") if name in FLAGS)
 
 

@@ -107,7 +107,8 @@ FLAGS = {
     ),
     "concentrated": (
         "do not use: few rows carry the interval",
-        "few rows or clusters carry most of the variance, so the interval is not to be believed",
+        "few rows or clusters carry most of the variance, so no interval but the bounded one is to "
+        "be believed",
     ),
     "clip_bias": (
         "do not use: clipping bias",

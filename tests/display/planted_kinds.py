@@ -267,6 +267,7 @@ def try_off_policy(seed, rng, folder):
     half = rng.uniform(0.001, 0.05, n)
     flags = np.where(rng.random(n) < 0.5 * (seed % 2), "low_ess", "")
     held = (flags != "") & (rng.random(n) < 0.5)
+    flags = np.where((flags != "") & ~held, "same_policy", flags)
     table = pd.DataFrame({"policy": [f"p{i}" for i in range(n)], "estimator": "dr"})
     table = table.assign(value=value, ci_low=value - half, ci_high=value + half, lift=lift)
     table = table.assign(lift_ci_low=lift - half, lift_ci_high=lift + half, ess=500.0, flags=flags)
@@ -286,7 +287,7 @@ def try_off_policy(seed, rng, folder):
         assert kind == "error"
     else:
         assert near(numbers(lines["By how much"])[0], value[best])
-    gain = clean.any() and lift[best] - half[best] > 0
+    gain = usable.any() and lift[best] - half[best] > 0
     assert (lines["So"] == f"Test p{best} online.") == gain
     below = {f"p{i}" for i in range(n) if clean[i] and lift[i] + half[i] < 0}
     assert set(re.findall(r"(p\d) by dr", lines["For whom worse"])) == below

@@ -390,6 +390,51 @@ def test_shrunken_effects_of_models_have_a_section(alone, shop, tmp_path):
     assert f"{shrunken['n_users'].iloc[0]:,}" in text
 
 
+@pytest.mark.parametrize(
+    ("withheld", "effect", "trust", "kind", "said", "action"),
+    [
+        (
+            "few_rewards",
+            "interval_only",
+            "use the interval only: few rewards",
+            "warning",
+            "1 of 1 off-policy estimate carries a flag. Of 1 the interval holds, and the value "
+            "says little.",
+            "Test new online.",
+        ),
+        (
+            "few_rewards",
+            "",
+            "do not use: few rewards",
+            "error",
+            "1 of 1 off-policy estimate carries a flag. 1 of them should not be used: the value "
+            "can be far off",
+            "Do not act: fewer than 100 effective rewards",
+        ),
+        (
+            "",
+            "ok",
+            "ok",
+            "good",
+            "1 of 1 off-policy estimate carries a flag. See the column trust.",
+            "Test new online.",
+        ),
+    ],
+)
+def test_a_page_says_of_a_flag_what_trust_says(
+    tmp_path, withheld, effect, trust, kind, said, action
+):
+    flags = "few_rewards, low_ess" if withheld else "same_policy"
+    more = {"withheld": withheld, "effect": effect, "trust": trust, "flags": flags}
+    path = rd.report(path=tmp_path / "r.html", off_policy=off_policy().iloc[[0]].assign(**more))
+    card, *badge = card_of(path)
+    assert badge == [kind, trust]
+    assert card["So"].startswith(action)
+    assert said in path.read_text(encoding="utf-8")
+    allows = "its bounded interval allows for them" in card["What could overturn it"]
+    assert allows == (effect == "interval_only")
+
+
 def test_a_comparison_of_targets_is_no_estimate(tmp_path):
     log = pd.DataFrame(
         {"user_id": [1, 2], "item_id": ["a", "b"], "reward": [1, 0], "propensity": 0.5}

@@ -512,7 +512,7 @@ def off_policy_section(page: Page, table: DataFrame) -> Sections:
     }
     action = actions.get(look_of_estimate(row), f"Do not act: {flag_meanings(row) or trust}.")
     if row["flags"]:
-        kind = "warning"
+        kind = "warning" if row.get("withheld", True) else kind
         among = "that may be used, each with a flag"
         overturn = f"Flags: {flag_words(row)}. {flag_meanings(row)}."
     if not usable:
