@@ -157,6 +157,11 @@ def target_from_recs(
         by_score = order["by"] == "score"
         ranks = pd.Series(number).groupby(by_list).rank("first", ascending=not by_score).to_numpy()
     position = None if position_col is None else read_values(frame, position_col, "log")
+    if position is not None and (least := position.min()) < 1:
+        raise DataError(
+            f"log[{position_col!r}] begins at {least:g}, and ranks count from 1; add "
+            f"{1 - least:g} to it"
+        )
     found = []
     for some in groups.rows:
         chosen = np.arange(len(recs)) if some is None else some

@@ -362,3 +362,9 @@ def test_rewards_whose_sums_are_not_finite_are_refused():
 def test_popularity_keeps_the_column_of_the_items():
     with pytest.raises(rd.OptionError, match="item_col='n' is also a column of the result"):
         rd.ope.popularity_propensity(LOG.rename(columns={"item_id": "n"}), item_col="n")
+
+
+def test_positions_from_zero_are_no_ranks():
+    first = LOG.assign(position=LOG["position"] - 1)
+    with pytest.raises(rd.DataError, match=r"begins at 0, and ranks count from 1; add 1 to it"):
+        targets(log=first, position_col="position")
