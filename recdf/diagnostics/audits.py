@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Integral
+from contextlib import suppress
+from numbers import Integral, Number
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
@@ -223,12 +224,14 @@ def clock_of(asked: Question) -> dict[str, Floats]:
     }
     if cutoff is not None:
         plain = all(pd.api.types.is_numeric_dtype(one.dtype) for _, one in columns.values())
-        try:
-            last = float(cutoff) if plain else pd.Timestamp(cutoff)
-            columns["cutoff"] = "cutoff", pd.Series([last])
-        except (ValueError, TypeError):
+        last: Any = pd.NaT
+        if plain or not isinstance(cutoff, Number):
+            with suppress(ValueError, TypeError):
+                last = float(cutoff) if plain else pd.Timestamp(cutoff)
+        if pd.isna(last):
             what = "a number" if plain else "a time such as 2026-11-01"
-            raise OptionError(f"⟦cutoff={cutoff!r}⟧; expected {what}", value=cutoff) from None
+            raise OptionError(f"⟦cutoff={cutoff!r}⟧; expected {what}", value=cutoff)
+        columns["cutoff"] = "cutoff", pd.Series([last])
     read = read_times(list(columns.values()))[1]
     return {"cutoff": np.array([np.inf])} | {
         role: np.where(one.isna().to_numpy(bool), np.nan, own.values.astype(float))

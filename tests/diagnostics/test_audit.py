@@ -4,6 +4,7 @@ finding of a leak."""
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -287,6 +288,20 @@ def test_bad_input_is_a_named_error(options: dict[str, object], said: str) -> No
     train = pd.DataFrame({"user_id": ["ann"], "item_id": ["c"], "time": [1]})
     with pytest.raises(rd.errors.RecdfError, match=said):
         rd.audit({"ann": ["a"]}, {"ann": ["a", "b"]}, **{"train": train, **options})
+
+
+@pytest.mark.parametrize("cutoff", [pd.NaT, float("nan"), 20260901, np.int64(7)])
+@pytest.mark.parametrize("dated", [True, False])
+def test_a_cutoff_that_is_no_time_is_refused(cutoff: object, dated: bool) -> None:
+    time = pd.Timestamp("2026-11-01") if dated else 1
+    train = pd.DataFrame({"user_id": ["ann"], "item_id": ["c"], "time": [time]})
+    audit = partial(rd.audit, {"ann": ["a"]}, {"ann": ["a"]}, train=train, time_col="time")
+    if dated or pd.isna(cutoff):
+        said = "expected a time such as" if dated else "expected a number"
+        with pytest.raises(rd.OptionError, match=said):
+            audit(cutoff=cutoff)
+    else:
+        assert "train_after_cutoff" not in set(audit(cutoff=cutoff)["code"])
 
 
 @pytest.mark.long
