@@ -437,11 +437,9 @@ def _check_rules(rules: Rules, events: Collection[str]) -> None:
             "columns of their own"
         )
     written = ["rank", "relevance", "clicks", "purchases", *as_columns(rules.value_col)]
-    taken = [name for name in keys if name in written]
+    taken = [name for name in written if name in keys or written.count(name) > 1]
     if taken:
-        raise OptionError(
-            f"{taken[0]!r} is a column that from_impressions writes; rename it in the log"
-        )
+        raise OptionError(f"{taken[0]!r} is a column that from_impressions writes; rename yours")
 
 
 def warn_of_counts(spec: ByName) -> None:

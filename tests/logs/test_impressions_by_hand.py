@@ -252,3 +252,11 @@ def test_recall_keeps_its_meaning():
             "recall@10"
         ][0]
     assert recall == {"count": 1.0, "true": 0.5}
+
+
+@pytest.mark.parametrize("name", ["rank", "relevance", "clicks", "purchases"])
+def test_what_was_paid_overwrites_nothing(name):
+    log = pd.DataFrame({"user_id": [1], "item_id": 1, "position": 1, "time": 1})
+    bought = pd.DataFrame({"user_id": [1], "item_id": 1, "time": 2, name: 9.0})
+    with pytest.raises(rd.OptionError, match=f"'{name}' is a column that from_impressions writes"):
+        rd.from_impressions(log, list_cols=(), time_col="time", purchases=bought, value_col=name)
