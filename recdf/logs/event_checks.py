@@ -56,19 +56,20 @@ ENOUGH, SHARE_SOON, TIMES_CHANCE = 10, 0.5, 20
 OddRow = tuple[str, str, Severity, Any, Any, Any, str]
 
 
-def odd_clocks(rows: ImpressionRows) -> Iterator[OddRow]:
+def odd_clocks(rows: ImpressionRows, rules: Rules) -> Iterator[OddRow]:
     """Yield events that follow their impressions soon only after a shift by some hours, as in two
     time zones.
 
-    Also events all of which are farther from the log than it is long, before it or after it, as
-    when seconds were read as milliseconds.
+    Also events all of which are farther from the log than it is long, and than a day and the
+    window, before it or after it, as when seconds were read as milliseconds.
     """
     log = rows.log
     clock = rows.clock
     if log.time is None:
         return
     first, last = (float(edge) for edge in (log.time.min(), log.time.max()))
-    long = max(last - first, 1.0)
+    day = 86_400 * (clock.second or 0)
+    long = max(last - first, day, clock.span(rules.window, "window") or 1.0)
     some_events = [events for events in rows.events if len(events.moments.time)]
     for events in some_events:
         time = events.moments.time
@@ -80,8 +81,7 @@ def odd_clocks(rows: ImpressionRows) -> Iterator[OddRow]:
             "error",
             len(time) * (after or before),
             len(time),
-            f"all {events.name} are {'after' if after else 'before'} the log, farther from it than "
-            "it is long",
+            f"all {events.name} are long {'after' if after else 'before'} the log",
             "one of the two has another unit or another beginning, such as seconds that were "
             "read as milliseconds",
         )

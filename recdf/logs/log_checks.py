@@ -287,7 +287,7 @@ def _odd_rows(
         n, of_all = (counts.get(role, {}).get(name, 0) for name in (count, whole_of))
         yield code, what, severity, n, of_all, "", effect
     if whole:
-        yield from odd_clocks(rows)
+        yield from odd_clocks(rows, rules)
     yield from _heavy_users(rows.log, many, rules, whole)
     yield from _odd_lists(rows.log, rules, whole)
     if whole and rows.log.time is not None and not rows.clock.is_number:

@@ -434,3 +434,19 @@ def test_arguments_of_a_log_check_are_named():
             rd.OptionError, match=r"list_cols=\[\['a'\]\]; expected a name or a list"
         ):
             call(log.assign(clicked=1), list_cols=[["a"]])
+
+
+def test_events_of_the_hours_after_a_newsletter_fit_its_log():
+    shown = pd.Timestamp("2026-11-02 10:00")
+    log = pd.DataFrame({"user_id": range(40), "item_id": 1, "position": 1, "time": shown})
+
+    def found(hours, **options):
+        clicks = log[["user_id", "item_id"]].assign(time=shown + pd.Timedelta(hours=hours))
+        table = rd.logs.check_log(log, list_cols=(), time_col="time", clicks=clicks, **options)
+        return "times_apart" in set(table["code"])
+
+    assert not found(8)
+    assert not found(8, window="24h")
+    assert not found(48, window="7D")
+    assert found(48)
+    assert found(24 * 365 * 50)
