@@ -315,7 +315,7 @@ def with_persons(
             )
     column(persons, person_col, "persons")
     if time_col in persons.columns:
-        persons = persons.sort_values(time_col, kind="stable")
+        persons = in_time(persons, "persons", time_col)
     persons = persons[persons[person_col].notna()].reset_index(drop=True)
     codes, n = frame_codes({**frames, "persons": persons}, [*frames, "persons"], user_col)
     of = codes.pop("persons")
@@ -343,6 +343,13 @@ def with_persons(
     unknown = seen & (first < 0)
     counts = {"devices": seen, "unknown_devices": unknown, "shared_devices": of_other >= 0}
     return found, {name: int(flags.sum()) for name, flags in counts.items()}
+
+
+def in_time(frame: DataFrame, role: str, name: Any) -> DataFrame:
+    """Return the rows of a frame in the order of their times; those without one come last."""
+    times = column(frame, name, role)
+    [read] = read_times([(f"{role}[{name!r}]", times)])[1]
+    return frame.iloc[np.lexsort([read.values, times.isna().to_numpy()])]
 
 
 def key_of_lists(

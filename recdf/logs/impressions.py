@@ -18,9 +18,10 @@ from ..errors import (
     closest,
     warn_user,
 )
+from ..inputs.codes import known_ids
 from ..inputs.constraints import a_number, check_value
 from ..inputs.door import takes_options
-from ..inputs.frames import OneRecord, column
+from ..inputs.frames import OneRecord
 from ..inputs.options import ByName, Columns, Options, as_columns
 from ..progress import Progress
 from ..stats.numbers import Floats
@@ -32,6 +33,7 @@ from .impression_rows import (
     LogInParts,
     Rules,
     check_event_rules,
+    in_time,
     key_of_lists,
     raw_frame,
     read_log_rows,
@@ -542,9 +544,9 @@ def assign_persons(
 
     Raises
     ------
-    ColumnError, IdTypeError, OptionError
-        A column is missing; ids of devices and persons cannot stand in one column; `assignment` has
-        `person_col`.
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError
+        A column is missing; ids of devices and persons cannot stand in one column, or an assigned
+        one is null; times cannot be read; `assignment` has `person_col`.
 
     Notes
     -----
@@ -565,12 +567,12 @@ def assign_persons(
     1        tv      tv       B    1          1
     """
     given = {"assignment": raw_frame(assignment, "assignment")}
+    known_ids(given["assignment"], "assignment", user_col)
     found, _ = with_persons(given, persons, user_col, person_col, time_col)
     frame = found["assignment"].reset_index(drop=True)
     frame["n_devices"] = frame.groupby(person_col, observed=True)[user_col].transform("nunique")
     if time_col is not None:
-        column(frame, time_col, "assignment")
-        frame = frame.sort_values(time_col, kind="stable")
+        frame = in_time(frame, "assignment", time_col)
     frame = frame.drop_duplicates(person_col).sort_index().reset_index(drop=True)
     frame.insert(0, person_col, frame.pop(person_col))
     return frame

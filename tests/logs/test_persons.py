@@ -391,3 +391,41 @@ def test_a_null_device_is_found_once_in_a_frame_of_any_dtype(dtype):
     assert found[["finding", "count"]].to_numpy().tolist() == [["null user_id in log", 1]]
     lists = rd.from_impressions(log, clicked_col="clicked", null_keys="drop", **options)
     assert lists.pred["person_id"].tolist() == ["p", "q"]
+
+
+DAYS = {"user_id": ["phone", "laptop"], "variant": ["A", "B"]}
+OWNERS = pd.DataFrame({"user_id": ["phone", "laptop"], "person_id": "ann"})
+
+
+def assigned(**columns):
+    frame = pd.DataFrame(DAYS).assign(**columns)
+    return rd.logs.assign_persons(frame, OWNERS, person_col="person_id", time_col="day")
+
+
+def test_days_are_put_in_order_as_times():
+    later = pd.Timestamp("2026-10-01")
+    assert assigned(day=[later, pd.Timestamp("2026-09-02")])["variant"].tolist() == ["B"]
+    # A Python date beside a Timestamp, and a day that nobody knows.
+    assert assigned(day=[later, pd.Timestamp("2026-09-02").date()])["variant"].tolist() == ["B"]
+    assert assigned(day=[pd.NaT, later])["variant"].tolist() == ["B"]
+    with pytest.raises(rd.DataError, match="expected times: parse them first"):
+        assigned(day=["9/2/2026", "10/1/2026"])
+    with pytest.raises(rd.DataError, match="with and without one"):
+        assigned(day=[pd.Timestamp("2026-09-02", tz="UTC"), later])
+
+
+def test_days_of_owners_are_put_in_order_as_times():
+    log = pd.DataFrame({"user_id": ["d"], "item_id": [1], "position": [1]})
+    log["time"] = pd.Timestamp("2026-11-01")
+    owners = pd.DataFrame({"user_id": ["d", "d"], "person_id": ["eve", "bob"]})
+    call = {"list_cols": (), "person_col": "person_id", "time_col": "time", "clicks": log}
+    days = pd.to_datetime(["2026-10-01", "2026-09-02"])
+    found = rd.from_impressions(log, persons=owners.assign(time=days), **call)
+    assert found.true["person_id"].tolist() == ["bob"]
+    with pytest.raises(rd.DataError, match="expected times: parse them first"):
+        rd.from_impressions(log, persons=owners.assign(time=["9/2/2026", "10/1/2026"]), **call)
+
+
+def test_an_assigned_device_without_an_id_is_refused():
+    with pytest.raises(rd.NullKeyError, match=r"assignment\['user_id'\] is null in 1 of 2 rows"):
+        assigned(user_id=[None, "laptop"], day=[1, 2])
