@@ -149,13 +149,14 @@ def ope_diagnostics(
         rows = arrays.rows(some, interaction)
         (known,) = estimates_of(arrays, rows, interaction).values()
         n_worst = max(math.ceil(WORST * len(rows)), 1)
-        worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]
+        weight = rows.weighted(rows.weight)
+        worst = np.partition(weight, len(rows) - n_worst)[-n_worst:]
         p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
         more = {
             "propensity_min": arrays.take(some).propensity.min(),
             "weight_p50": p50,
             "weight_p99": p99,
-            "worst_rows_share": worst.sum() / rows.weight.sum(),
+            "worst_rows_share": worst.sum() / weight.sum(),
             "zero_weight_share": 1 - known["n_matched"] / len(rows),
         }
         found.append([known | more])

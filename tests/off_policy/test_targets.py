@@ -368,3 +368,14 @@ def test_positions_from_zero_are_no_ranks():
     first = LOG.assign(position=LOG["position"] - 1)
     with pytest.raises(rd.DataError, match=r"begins at 0, and ranks count from 1; add 1 to it"):
         targets(log=first, position_col="position")
+
+
+def test_the_worst_rows_are_those_with_the_largest_weighted_weights():
+    # 100 rows, of which the 1 % is one row: weight 2 · 30 of (2 · 30 + 99 · 1 · 1).
+    log = pd.DataFrame({"user_id": range(100), "propensity": 0.5, "reward": [0, 1] * 50})
+    log = log.assign(target_propensity=0.5, n=1.0)
+    log.loc[7, ["target_propensity", "n"]] = 1.0, 30.0
+    found = rd.ope.diagnostics(log, weight_col="n").iloc[0]
+    assert found["worst_rows_share"] == pytest.approx(60 / 159, rel=1e-12)
+    assert found["max_weight_share"] == pytest.approx(60 / 159, rel=1e-12)
+    assert rd.ope.diagnostics(log)["worst_rows_share"][0] == pytest.approx(2 / 101, rel=1e-12)
