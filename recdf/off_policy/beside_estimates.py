@@ -362,9 +362,10 @@ def ope_compare(
     DataFrame
         One row per pair of targets, estimator and clip: `baseline`, the target under the name of
         `by`, `estimator`, `clip`, `value_baseline`, `value`, `diff`, `se`, `ci_low`, `ci_high`,
-        `rel_diff`, `n_rows`, `n_units`, `n_clusters`, `confidence`, `holds_for`, `flags` of either
-        target, and `effect`, `withheld` and `trust`, which follows from them; it is "wide" where
-        half the interval is more than a fifth of the baseline's value.
+        `rel_diff` (null unless the baseline is above 0), `n_rows`, `n_units`, `n_clusters`,
+        `confidence`, `holds_for`, `flags` of either target, and `effect`, `withheld` and `trust`,
+        which follows from them; it is "wide" where half the interval is more than a fifth of the
+        baseline's value.
 
     Raises
     ------
@@ -487,7 +488,7 @@ def _difference(
         "se": se,
         "ci_low": diff - half,
         "ci_high": diff + half,
-        "rel_diff": diff / base if base else np.nan,
+        "rel_diff": diff / base if base > 0 else np.nan,
         **trust(
             [name for name in FLAGS if name in both],
             base,

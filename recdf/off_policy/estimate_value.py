@@ -342,7 +342,7 @@ def ope_estimate(
         * `value`, `se`, `ci_low`, `ci_high`;
         * `logging_value` (mean reward of the log), `lift` = value − logging_value with `lift_se`,
           `lift_ci_low` and `lift_ci_high` (paired: on the same rows), `rel_lift` =
-          lift/logging_value;
+          lift/logging_value, null unless that is above 0;
         * `n_rows`, `n_units`, `n_clusters`, and `holds_for`, up to how many rows unequal clusters
           had;
         * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` =
@@ -532,7 +532,7 @@ def records(
         own |= of_group | {
             "estimator": request.label,
             "clip": np.nan if request.clip is None else request.clip,
-            "rel_lift": own["lift"] / logging if logging else np.nan,
+            "rel_lift": own["lift"] / logging if logging > 0 else np.nan,
         }
         if weights["constant_reward"] is not None:
             # Influence values are then 0 but for rounding, or say nothing of the rewards.

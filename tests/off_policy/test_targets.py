@@ -379,3 +379,17 @@ def test_the_worst_rows_are_those_with_the_largest_weighted_weights():
     assert found["worst_rows_share"] == pytest.approx(60 / 159, rel=1e-12)
     assert found["max_weight_share"] == pytest.approx(60 / 159, rel=1e-12)
     assert rd.ope.diagnostics(log)["worst_rows_share"][0] == pytest.approx(2 / 101, rel=1e-12)
+
+
+def test_relative_differences_need_a_base_above_nothing():
+    log = pd.DataFrame({"user_id": range(4), "item_id": list("aabb"), "propensity": 0.5})
+    pred = pd.DataFrame({"model": list("xxxxyyyy"), "user_id": [0, 1, 2, 3] * 2})
+    pred["item_id"] = list("aaaabbbb")
+    both = rd.ope.target_from_recs(log.assign(reward=[1.0, 3.0, 4.0, 4.0]), pred, by="model")
+    # x earns (2 + 6)/4, y (8 + 8)/4, and the log 3.
+    estimated, compared = rd.ope.estimate(both, by="model", estimators="ips"), rd.ope.compare(both)
+    assert estimated["rel_lift"].tolist() == pytest.approx([-1 / 3, 1 / 3])
+    assert compared["rel_diff"][0] == pytest.approx(1.0)
+    costs = both.assign(reward=-both["reward"])
+    assert rd.ope.estimate(costs, by="model")["rel_lift"].isna().all()
+    assert rd.ope.compare(costs)["rel_diff"].isna().all()
