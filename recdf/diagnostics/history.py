@@ -293,7 +293,8 @@ class History(ShownResult):
         Parameters
         ----------
         max_age : float, optional
-            Days that the newest result may be old, counted to `until`, or else to today (UTC).
+            Days that the newest result of a job may be old, counted to `until`, or else to today
+            (UTC).
 
         Returns
         -------
@@ -317,6 +318,9 @@ class History(ShownResult):
         """
         found = []
         newest = self._dated["date"].max()
+        today = self.until or pd.Timestamp.now("UTC").tz_localize(None).normalize()
+        if max_age is not None:
+            check_value("max_age", max_age, Annotated[float, a_number(0)])
         for job, nights in self._dated.groupby("job", sort=False):
             rows = self._values[self._values["job"] == job]
             # What `without` names is left out on purpose in every job.
@@ -327,11 +331,9 @@ class History(ShownResult):
                 for day in _missing_nights(nights["date"], own["date"], newest)
                 if day >= self.since
             ]
-        if max_age is not None:
-            check_value("max_age", max_age, Annotated[float, a_number(0)])
-            today = self.until or pd.Timestamp.now("UTC").tz_localize(None).normalize()
-            if (today - newest).days > max_age:
-                found.append(("", f"newest night {newest:%Y-%m-%d}", pd.NaT, newest, "too_old"))
+            last = nights["date"].max()
+            if max_age is not None and (today - last).days > max_age:
+                found.append((job, f"newest night {last:%Y-%m-%d}", pd.NaT, last, "too_old"))
         for day, job, path, _ in self.left_out.itertuples(index=False):
             if not day < self.since:
                 what = path if pd.isna(day) else f"night {day:%Y-%m-%d}"

@@ -487,3 +487,14 @@ def test_segments_of_weighted_results_have_weighted_means(tmp_path):
     assert whole["value"].tolist() == [0.75]
     numbers = ["value", "std", "se", "ci_low", "ci_high", "n", "n_effective"]
     pd.testing.assert_frame_equal(segment[numbers], whole[numbers])
+
+
+def test_every_job_has_an_age_of_its_own(tmp_path):
+    true = pd.DataFrame({"user_id": ["a"], "item_id": [1]})
+    for night in ("a/2026-11-01", "a/2026-11-20", "b/2026-11-03"):
+        rd.evaluate(true, true, "hitrate@1").to_parquet(tmp_path / night)
+    history = rd.diagnostics.History(tmp_path, until="2026-11-21")
+    gaps = history.gaps(max_age=2)
+    old = gaps[gaps["verdict"] == "too old"]
+    assert old[["job", "what"]].to_numpy().tolist() == [["b", "newest night 2026-11-03"]]
+    assert "too old" not in set(history.gaps(max_age=18)["verdict"])
