@@ -129,7 +129,8 @@ def refuse_engine_frame(data: Any, role: str) -> None:
     """Raise for a frame of Spark or Dask, whose rows have no order and may not fit in memory."""
     if (engine := engine_of(data)) is not None:
         raise TypeError(
-            f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, or collect "
+            f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, "
+            "from_impressions or check_log, or collect "
             "the rows first. The rows of its result come into memory by result.to_pandas(); for "
             "an experiment larger than memory, call result.variant_moments"
         )

@@ -84,6 +84,11 @@ def test_users_of_an_engine_are_those_of_memory(name, monkeypatch):
 def test_a_function_that_needs_all_columns_still_refuses_an_engine():
     with pytest.raises(TypeError, match="per_user is a frame of Dask"):
         rd.summarize(to_dask(users()[:5]))
+    more = {"list_cols": (), "time_col": "time"}
+    log = to_dask(users()[:5])
+    for function in (rd.from_impressions, rd.logs.check_log):
+        with pytest.raises(TypeError, match=r"call rd\.dask\.\w+, from_impressions or check_log"):
+            function(log, clicks=log, **more)
 
 
 def test_a_column_that_is_not_there_is_named():
