@@ -361,7 +361,7 @@ def _measured(asked: Question) -> tuple[DataFrame, dict[str, Mark], UserItemPair
         elif role == "pred" and key != "pred_unknown":
             true = frames["true"]
             if key == "pred_in_train":
-                true = true[~marks["true_in_train"][1]]
+                true = true[~np.isin(pairs.of("true"), pairs.of("train"))]
             labels = lists[[*matched.by.columns, *matched.keys]]
             try:
                 with matched_quietly(call, true, frames["pred"][~where]) as part:

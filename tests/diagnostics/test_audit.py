@@ -484,3 +484,15 @@ def test_users_are_the_units_wherever_they_stand_in_the_list_key():
     texts = [one.loc[one["code"] == "at_chance", "effect"].tolist() for one in (alone, *found)]
     assert len(texts[0]) == 1
     assert texts[0] == texts[1] == texts[2]
+
+
+def test_seen_items_leave_with_the_judged_rows_that_are_in_train() -> None:
+    # Without the seen pairs, as with exclude=train, ann has no row of true, and only bob is left.
+    true = pd.DataFrame({"user_id": ["ann", "bob"], "item_id": ["a", "b"], "relevance": [0, 1]})
+    pred = pd.DataFrame({"user_id": ["ann", "bob"], "item_id": ["a", "b"], "score": 1.0})
+    train = true[["user_id", "item_id"]].head(1)
+    found = rd.audit(true, pred, "mrr", train=train, undefined="zero")
+    rows = found[found["code"] == "pred_in_train"]
+    own = rd.evaluate(true, pred, "mrr", exclude=train, undefined="zero").summary["value"]
+    assert rows[["value", "value_without"]].to_numpy().tolist() == [[0.5, 1.0]]
+    assert own.tolist() == [1.0]
