@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError
 from ..inputs.codes import first_rows
-from ..inputs.constraints import NATURAL, check_value
+from ..inputs.constraints import NATURAL, Positive, check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, float_column
 from ..inputs.options import ByName, Columns, Options
@@ -120,7 +120,7 @@ def check_log(
     named_lists: Literal["clicks", "all", "none"] = "clicks",
     variant_col: str | None = None,
     propensity_col: str | None = None,
-    n_actions: int | None = None,
+    n_actions: Positive | None = None,
     many: int = 1000,
     options: Options | None = None,
 ) -> pd.DataFrame:

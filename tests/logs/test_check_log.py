@@ -450,3 +450,10 @@ def test_events_of_the_hours_after_a_newsletter_fit_its_log():
     assert not found(48, window="7D")
     assert found(48)
     assert found(24 * 365 * 50)
+
+
+@pytest.mark.parametrize("n", ["7", 0, 2.5])
+def test_numbers_of_actions_are_counts(n):
+    log = pd.DataFrame({"user_id": [1], "item_id": 1, "position": 1, "propensity": 0.5})
+    with pytest.raises(rd.OptionError, match="expected an integer of at least 1"):
+        rd.logs.check_log(log, list_cols=(), propensity_col="propensity", n_actions=n)
