@@ -347,6 +347,8 @@ def _measured(asked: Question) -> tuple[DataFrame, dict[str, Mark], UserItemPair
     call, frames, more = asked.call, asked.frames, {}
     marks: dict[str, Mark] = {}
     counted = asked.items is None and "items" not in call.given
+    given = *as_columns(call.options.by), *asked.keys, call.options.weight_name
+    names = {str(name): name for name in given}  # a frame of lists has texts as names
 
     def without(key: str) -> dict[str, Floats]:
         """Return the metrics of each list without the rows of a finding, NaN for lists that are
@@ -365,7 +367,7 @@ def _measured(asked: Question) -> tuple[DataFrame, dict[str, Mark], UserItemPair
             labels = lists[[*matched.by.columns, *matched.keys]]
             try:
                 with matched_quietly(call, true, frames["pred"][~where]) as part:
-                    own = per_user_frame(part, values_of(part, call))
+                    own = per_user_frame(part, values_of(part, call)).rename(columns=names)
                     rest = labels.merge(own, on=list(labels), how="left")
             except EmptyPopulationError:
                 rest = labels.reindex(columns=list(values))
@@ -380,6 +382,7 @@ def _measured(asked: Question) -> tuple[DataFrame, dict[str, Mark], UserItemPair
         values = values_of(matched, call)
         weight = {} if matched.weight is None else {str(call.options.weight_name): matched.weight}
         lists = per_user_frame(matched, {**weight, "n_pred": matched.n_pred, **values})
+        lists = lists.rename(columns=names)
         pairs = UserItemPairs(lists, asked)
         frames["lists"] = lists
         more["chance"] = chance_of(matched, call, pairs.n_items if counted else asked.items)[0]

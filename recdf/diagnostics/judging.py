@@ -393,8 +393,10 @@ def _pool(call: Call, frame: DataFrame, k: int, judged: Any) -> DataFrame:
     with call.match(None, frame) as matched:
         lists = matched.at(k)
         pool = label_frame(matched).take(run_of(lists.n_shown)).reset_index(drop=True)
+        pool = pool.rename(columns={str(name): name for name in pair})
         rows = matched.rows(spans(matched.start, lists.n_shown))
-        pool = pool.assign(**{pair[-1]: frame[pair[-1]].take(rows).array})[pair]
+        pool[pair[-1]] = frame[pair[-1]].take(rows).array
+        pool = pool[pair]
     known = [] if judged is None else [("judged", read_frame(judged, "judged", call.options))]
     (own, *others), n = key_codes([("pred", pool), *known], pair)
     first = first_rows(own, n)

@@ -153,7 +153,7 @@ def odd_events(
     followed, _, outcome, ahead = attribute_events(rows, events, lists, rules)
     # Quantiles of a part of the users are not those of all.
     skew = words_of_skew(skew_of(ahead, rows.clock) if whole else {})
-    names = [rules.user_col, rules.item_col, str(rules.time_col)]
+    names = [rules.user_col, rules.item_col, *as_columns(rules.time_col)]
     for reason, code, finding, effect in (
         (
             NEVER_SHOWN,
@@ -205,7 +205,7 @@ def odd_events(
             "which takes out what they cancel"
         )
         below = np.flatnonzero(events.paid < 0)
-        names = [str(rules.value_col)]
+        names = as_columns(rules.value_col)
         yield odd("negative_prices", "prices below 0", below, n, names, effect)
 
 

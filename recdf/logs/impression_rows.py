@@ -338,7 +338,8 @@ def with_persons(
             both = alike_ids([label, devices], f"{role}[{user_col!r}] beside persons")
             together = pd.concat(both, ignore_index=True)
             place[own] = len(label) + np.arange(len(own))
-        found[role] = frame.assign(**{person_col: together.take(place).array})
+        found[role] = frame.copy(deep=False)
+        found[role][person_col] = together.take(place).array
     seen[n] = False
     unknown = seen & (first < 0)
     counts = {"devices": seen, "unknown_devices": unknown, "shared_devices": of_other >= 0}

@@ -139,7 +139,7 @@ def _spec(
         "rank_col": "rank",
         "relevance_col": "relevance",
     }
-    options |= {} if rules.value_col is None else {"value_col": rules.value_col}
+    options |= {} if rules.value_col is None else {"value_col": str(rules.value_col)}
     return {
         **given,
         "options": options,

@@ -285,4 +285,6 @@ def time_slice(
     elif every == "1M":
         found = Series(times.to_numpy().astype("datetime64[M]"), index=times.index)
         found = found.astype(times.dtype)
-    return rows.assign(**{name: found})
+    rows = rows.copy(deep=False)
+    rows[name] = found
+    return rows

@@ -496,3 +496,23 @@ def test_seen_items_leave_with_the_judged_rows_that_are_in_train() -> None:
     own = rd.evaluate(true, pred, "mrr", exclude=train, undefined="zero").summary["value"]
     assert rows[["value", "value_without"]].to_numpy().tolist() == [[0.5, 1.0]]
     assert own.tolist() == [1.0]
+
+
+@pytest.mark.few(1)
+def test_columns_may_be_called_by_numbers() -> None:
+    true = pd.DataFrame({0: [1, 2], 1: ["a", "b"], 5: [1.0, 2.0]})
+    pred = pd.DataFrame({0: [1, 1, 2, 2], 1: list("abab"), "score": [2, 1, 2, 1], 8: list("stst")})
+    train = true.head(1)
+    names = {0: "user_id", 1: "item_id", 5: "w", 8: "model"}
+    for more in ({}, {"weight_col": 5}, {"by": 8, "weight_col": 5}):
+        found = rd.audit(true, pred, "mrr", 1, train=train, user_col=0, item_col=1, **more)
+        own = rd.audit(
+            *(one.rename(columns=names) for one in (true, pred)),
+            "mrr",
+            1,
+            train=train.rename(columns=names),
+            **{option: names[name] for option, name in more.items()},
+        )
+        pd.testing.assert_frame_equal(
+            pd.DataFrame(found).drop(columns="examples"), pd.DataFrame(own).drop(columns="examples")
+        )

@@ -386,3 +386,11 @@ def test_stratum_may_be_a_column_of_pred_and_keys_several_columns() -> None:
 def test_drawing_refuses(n: int, options: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         rd.diagnostics.sample_to_judge(PRED, n, **{"by": "model", **options})
+
+
+def test_columns_to_judge_may_be_called_by_numbers():
+    pred = pd.DataFrame({0: [1, 1, 2, 2], 1: list("abab"), "score": [2, 1, 2, 1]})
+    found = rd.diagnostics.sample_to_judge(pred, 2, k=1, user_col=0, item_col=1)
+    own = rd.diagnostics.sample_to_judge(pred.rename(columns={0: "user_id", 1: "item_id"}), 2, k=1)
+    assert found.columns[:2].tolist() == [0, 1]
+    pd.testing.assert_frame_equal(found.set_axis(own.columns, axis=1), own)

@@ -441,5 +441,5 @@ def test_a_comparison_of_targets_is_no_estimate(tmp_path):
     )
     pred = pd.DataFrame({"model": ["x", "y"], "user_id": [1, 2], "item_id": ["a", "b"]})
     both = rd.ope.compare(rd.ope.target_from_recs(log, pred, by="model"))
-    with pytest.raises(rd.ColumnError, match="expected what rd.ope.estimate returned"):
+    with pytest.raises(rd.ColumnError, match=r"expected what rd\.ope\.estimate"):
         rd.report(path=tmp_path / "r.html", off_policy=both)

@@ -457,3 +457,27 @@ def test_numbers_of_actions_are_counts(n):
     log = pd.DataFrame({"user_id": [1], "item_id": 1, "position": 1, "propensity": 0.5})
     with pytest.raises(rd.OptionError, match="expected an integer of at least 1"):
         rd.logs.check_log(log, list_cols=(), propensity_col="propensity", n_actions=n)
+
+
+def test_columns_of_a_log_may_be_called_by_numbers():
+    time = pd.Timestamp("2026-11-01 10:00")
+    log = pd.DataFrame({0: ["a", "a", "b"], 1: 1, 2: ["x", "y", "x"], 3: [1, 2, 1], 4: time})
+    bought = pd.DataFrame({0: ["a", "b"], 2: ["x", "z"], 4: time, 5: [1.0, -2.0]})
+    owners = pd.DataFrame({0: ["a"], 9: ["ann"]})
+
+    def named(frame, **more):
+        texts = {0: "user_id", 1: "session_id", 2: "item_id", 3: "position", 4: "time", 5: "price"}
+        return frame.rename(columns=texts | {9: "person_id"})
+
+    keys = {"user_col": 0, "item_col": 2, "rank_col": 3, "list_cols": 1, "time_col": 4}
+    call = {"value_col": 5, "person_col": 9}
+    found = rd.logs.check_log(log, purchases=bought, persons=owners, **keys, **call)
+    plain = {"time_col": "time", "value_col": "price", "person_col": "person_id"}
+    own = rd.logs.check_log(named(log), purchases=named(bought), persons=named(owners), **plain)
+    pd.testing.assert_frame_equal(found, own)
+    lists = rd.from_impressions(log, purchases=bought, persons=owners, **keys, **call)
+    revenue = rd.evaluate(*lists, "revenue@5", **lists.options).summary["value"]
+    assert revenue.tolist() == [0.5]  # 1 in the list of ann, and nothing in that of b
+    assigned = rd.logs.assign_persons(log[[0, 3]].head(1), owners, person_col=9, user_col=0)
+    assert assigned.columns.tolist() == [9, 0, 3, "n_devices"]
+    assert rd.logs.time_slice(log, 4, "1D", name=7)[7].eq(time.normalize()).all()

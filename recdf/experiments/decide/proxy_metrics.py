@@ -160,7 +160,7 @@ def proxy_metrics(
                 f"tests[{name!r}] has the same value in all rows, which shows no relation"
             )
     # `past_tests` writes where a metric was measured before its name.
-    known = {name: name.removeprefix("offline_").removeprefix("online_") for name in effects}
+    known = {name: str(name).removeprefix("offline_").removeprefix("online_") for name in effects}
     better = directions(known, smaller_is_better, larger_is_better)
     pairs = [(name, goal) for goal in sides[1] for name in sides[0]]
     named: Any = {} if cov is None else cov
