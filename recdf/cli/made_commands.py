@@ -235,7 +235,8 @@ def _ope(given: Namespace, options: Given) -> Reply:
     asked = {name: value for name, value in options.items() if name not in ("on", "k")}
     tables = {"ope": ope_estimate(log, **asked)}
     # Of slates, each estimator may name another interaction.
-    if "slate_col" not in options or "interaction" in options:
+    alike = "slate_col" not in options or "interaction" in options
+    if alike:
         tables["ope_diagnostics"] = ope_diagnostics(log, **taken_by(ope_diagnostics, asked))
     numbers = ["value", "ci_low", "ci_high", "logging_value", "lift", "ess_reward"]
     names = [*by, "estimator", "clip", *numbers, "trust", "flags"]
@@ -246,8 +247,11 @@ def _ope(given: Namespace, options: Given) -> Reply:
     of_pred = given.pred is not None and len(by) == 1 and by[0] in frames["pred"]
     if named or (of_pred and len(keys) > len(on) and log[by[0]].nunique() > 1):
         one = taken_by(ope_compare, asked) | {"by": by[0]}
-        baseline = label("baseline", given.baseline, log[by[0]])
-        tables["ope_comparison"] = ope_compare(log, baseline=baseline, **one)
+        one["baseline"] = label("baseline", given.baseline, log[by[0]])
+        estimators = tables["ope"]["estimator"].unique()
+        calls = [one] if alike else [one | {"estimators": name} for name in estimators]
+        compared = [ope_compare(log, **call) for call in calls]
+        tables["ope_comparison"] = concat(compared, ignore_index=True)
         numbers = ["diff", "ci_low", "ci_high", "n_clusters"]
         names = ["baseline", *by, "estimator", "clip", *numbers, "trust", "flags"]
         lines += [brief_text(tables["ope_comparison"], names), ""]

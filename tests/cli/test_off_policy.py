@@ -218,3 +218,26 @@ def test_a_baseline_is_a_label_of_the_targets(tmp_path, capsys):
     assert "no such model; the result has 1, 2" in err
     err = fails(capsys, "ope", tmp_path / "both.parquet", "--baseline", "1")
     assert "--baseline: name the column of the targets in --by" in err
+
+
+def test_estimators_of_several_interactions_are_compared_one_after_the_other(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    user, position = np.repeat(np.arange(60), 2), np.tile([1, 2], 60)
+    log = pd.DataFrame({"user_id": user, "position": position, "propensity": 1 / 3})
+    log = log.assign(item_id=rng.integers(0, 3, 120), reward=rng.integers(0, 2, 120))
+    pred = pd.concat(
+        pd.DataFrame({"model": model, "user_id": user, "item_id": position - 1 + first})
+        for model, first in (("a", 0), ("b", 1))
+    )
+    log.to_parquet(tmp_path / "log.parquet")
+    pred.to_parquet(tmp_path / "pred.parquet")
+    words = ("--by", "model", "--slate-col", "user_id", "--propensity-kind", "conditional")
+    words += ("--match-position", "--estimators", "rips", "sips", "--out", tmp_path / "out")
+    run(capsys, "ope", tmp_path / "log.parquet", "--pred", tmp_path / "pred.parquet", *words)
+    both = rd.ope.target_from_recs(log, pred, position_col="position", by="model")
+    own = [
+        rd.ope.compare(both, estimators=name, slate_col="user_id", propensity_kind="conditional")
+        for name in ("rips", "sips")
+    ]
+    found = pd.read_parquet(tmp_path / "out" / "ope_comparison.parquet")
+    pd.testing.assert_frame_equal(found, pd.concat(own, ignore_index=True))
