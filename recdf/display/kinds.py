@@ -310,7 +310,7 @@ def _plan_action(table: DataFrame) -> str:
 
 def _estimate_cells(given: DataFrame) -> RowCells:
     """Return the cells of estimates; what says whether to believe one stands before it."""
-    lifts = given.reindex(columns=[*LIFT]).astype("float64")
+    lifts = given[[*LIFT]].astype("float64")
     found = []
     reach = reaches(lifts, [""] * len(given))
     ends = lifts.values.tolist()
@@ -592,7 +592,7 @@ TABLE_KINDS: dict[str, Kind] = {
         },
     ),
     "off_policy": Kind(
-        "estimator value ci_low ci_high lift flags",
+        "estimator value ci_low ci_high lift lift_ci_low lift_ci_high flags",
         "Off-policy estimates",
         lambda row: (
             f"{policy_of(row)} by {row['estimator']}: {trust_of(row)}"

@@ -391,16 +391,11 @@ def is_useless(row: TableRow) -> bool:
     return bool(row.get("withheld")) and not row["effect"]
 
 
-def lift_text(row: TableRow) -> str:
-    """Return the lift of an estimate over the logging policy with its interval."""
-    lift, low, high = map(row.get, LIFT)
-    return "" if pd.isna(lift) else estimated(lift, low, high, "+")
-
-
 def amount_of_estimate(row: TableRow) -> str:
-    """Return the value of an estimate with its interval, and its lift where it has one."""
+    """Return the value and the lift of an estimate with their intervals."""
+    lift, low, high = (row[name] for name in LIFT)
     said = f"value {estimated(row['value'], row['ci_low'], row['ci_high'])}"
-    return said + (f", {lift} beside the logging policy" if (lift := lift_text(row)) else "")
+    return f"{said}, {estimated(lift, low, high, '+')} beside the logging policy"
 
 
 def look_of_estimate(row: TableRow) -> BadgeKind:
@@ -409,7 +404,7 @@ def look_of_estimate(row: TableRow) -> BadgeKind:
         return "error"
     if flag_words(row) and not row.get("effect"):
         return "warning"
-    _, low, high = (row.get(name, np.nan) for name in LIFT)
+    _, low, high = (row[name] for name in LIFT)
     return "better" if low > 0 else "worse" if high < 0 else "open"
 
 

@@ -58,7 +58,6 @@ from ..page_blocks import (
     flag_meanings,
     flag_words,
     is_useless,
-    lift_text,
     listed,
     look_of_estimate,
     metric_of,
@@ -502,13 +501,10 @@ def off_policy_section(page: Page, table: DataFrame) -> Sections:
     overturn = "It carries no flag."
     among = "that may be trusted"
     kind: BadgeKind = "good"
-    no_gain = "Compare it with the value of the logging policy before acting on it."
-    if lift_text(row):
-        no_gain = "Do not replace the logging policy: no gain is shown."
     actions = {
         "better": f"Test {name} online.",
         "worse": "Keep the logging policy.",
-        "open": no_gain,
+        "open": "Do not replace the logging policy: no gain is shown.",
     }
     action = actions.get(look_of_estimate(row), f"Do not act: {flag_meanings(row) or trust}.")
     if row["flags"]:
