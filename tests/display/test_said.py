@@ -149,17 +149,18 @@ def test_a_sentence_of_an_estimate_says_its_row(name, kind):
 def test_a_sentence_of_an_off_policy_estimate_says_its_row():
     for base in off_policy().to_dict("records"):
         for effect, held, flags in itertools.product(
-            ["", "ok", "wide", "interval_only"], ["", "few_rewards"], ["", "low_ess"]
+            ["", "ok", "wide", "interval_only"], ["", "few_rewards"], ["", "same_policy"]
         ):
-            row = base | {"effect": "" if held else effect or "ok", "withheld": held}
+            row = base | {"effect": "" if held else effect, "withheld": held}
             row |= {"flags": flags, "trust": "do not use" if held else "ok"}
             said = TABLE_KINDS["off_policy"].said(row)
             look = look_of_estimate(row)
             assert ("0.0" in said) == (not held)  # a number that may not be used is not said
             assert look == "error" if held else look != "error"
-            assert look not in ("better", "worse") or not flags
-            if look == "better":
-                assert row["lift_ci_low"] > 0
+            by_lift = "better" if row["lift_ci_low"] > 0 else "open"
+            by_lift = "worse" if row["lift_ci_high"] < 0 else by_lift
+            # A flag that forbids nothing is no doubt, and without an effect nothing says so.
+            assert held or look == ("warning" if flags and not effect else by_lift)
 
 
 @pytest.mark.parametrize("name", sorted(experiment_tables()))
