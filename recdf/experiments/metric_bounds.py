@@ -102,13 +102,14 @@ def of_difference(bounds: MetricBounds) -> MetricBounds:
 
 class MetricKind(NamedTuple):
     """What the columns of a metric tell: the two of a `ratio`, or the column whose `mean` it is. Of
-    a plain mean also the smallest and the largest value that was seen (NaN if not known), and
-    whether it is a `share`: all values are 0 or 1."""
+    a plain mean also the smallest and the largest value that was seen (NaN if not known), whether
+    it is a `share`: all values are 0 or 1, and the `cap` that larger values count as."""
 
     ratio: tuple[str, str] | None = None
     mean: str = ""
     seen: MetricBounds = (np.nan, np.nan)
     share: bool = False
+    cap: float = np.nan
 
     @classmethod
     def of(
@@ -138,17 +139,19 @@ class MetricKind(NamedTuple):
         """Return the bounds of the metric, which has these means; NaN where nothing tells one.
 
         Bounds are those that a caller has declared, those of the definition, and 0 and 1 of zeros
-        and ones. A column of another kind may have the name of a metric: a value or mean outside
-        says that they are not its bounds.
+        and ones; none is above the cap. A column of another kind may have the name of a metric: a
+        value or mean outside says that they are not its bounds.
         """
         if declared and metric in declared:
             bounds_of(metric, declared, means, np.array(self.seen))  # refuses values outside
-            return declared[metric]
-        known = direction_of(self.mean)
-        found = (0.0, 1.0) if self.share else known.bounds if known else (None, None)
-        low, high = (np.nan if one is None else one for one in found)
-        there = np.append(means, self.seen)
-        return (low, high) if within_bounds((low, high), there) else (np.nan, np.nan)
+            low, high = declared[metric]
+        else:
+            known = direction_of(self.mean)
+            found = (0.0, 1.0) if self.share else known.bounds if known else (None, None)
+            low, high = (np.nan if one is None else one for one in found)
+            if not within_bounds((low, high), np.append(means, self.seen)):
+                low = high = np.nan
+        return low, float(np.fmin(high, self.cap))
 
 
 UNKNOWN_KIND = MetricKind()

@@ -294,7 +294,7 @@ def read_metrics(
         if name in caps and not dropped.all():
             limit = float(np.quantile(sample.num[~dropped], caps[name]))
             sample = Sample(np.minimum(sample.num, limit))
-        kind = MetricKind.of(columns)
+        kind = MetricKind.of(columns)._replace(cap=limit)
         kind = kind.of_values(sample.num) if den is None else kind
         if weight is not None:
             sample = weighted(sample, weight, name)

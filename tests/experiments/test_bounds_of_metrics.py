@@ -362,3 +362,30 @@ def test_one_bound_alone_plans_no_effect(alternative):
         for one in (users, users.rename(columns={"first_rank@10": "x"}))
     ]
     assert plans[0] == plans[1]
+
+
+def test_no_value_of_a_capped_metric_is_above_the_cap():
+    """More users with huge values count as the cap, so they turn what they would turn at it."""
+    draw = np.random.default_rng(0)
+    data = pd.DataFrame({"user_id": range(4000), "variant": draw.choice(["A", "B"], 4000)})
+    data["spend"] = draw.gamma(1, 20, 4000) * (1 - 0.2 * (data["variant"] == "B"))
+    data["weight"] = draw.choice([1.0, 2.0], 4000)
+    limit = data["spend"].quantile(0.9)
+    call = partial(
+        rd.compare_variants, data, "spend", control="A", expected={"A": 1, "B": 1}, details=True
+    )
+    for given in ({}, {"weight_col": "weight"}, {"cluster": "user_id"}):
+        capped = partial(call, cap={"spend": 0.9}, **given)
+        row = capped(bounds={"spend": (0, 5000)}).iloc[0]
+        pd.testing.assert_series_equal(row, capped(bounds={"spend": (0, limit)}).iloc[0])
+        assert row["metric_high"] == limit
+        assert row["verdict"].startswith("worse") and row["withheld"] == ""  # noqa: PT018
+        alone = capped()
+        assert (alone["metric_low"].isna() & (alone["metric_high"] == limit)).all()
+        assert not alone["verdict"].str.contains("or more").any()
+        safe = EX.role_verdicts(alone, {"spend": ("guardrail", "-30%")})["verdict"].item()
+        assert "or more" not in safe
+    # 20 users of B with the largest value there is leave it worse.
+    more = pd.DataFrame({"user_id": range(4000, 4020), "variant": "B", "spend": 5000.0})
+    data = pd.concat([data, more])
+    assert call.func(data, "spend", **call.keywords, cap={"spend": 0.9})["reject"].item()
