@@ -96,17 +96,22 @@ def unit_word(units: Sequence[Any], key: Sequence[Any]) -> str:
 
 
 def refuse_mixed_models(
-    per_user: DataFrame, by: Sequence[Any], key: Sequence[Any], keep: str
+    per_user: DataFrame,
+    by: Sequence[Any] | None,
+    key: Sequence[Any],
+    keep: str,
+    role: str = "per_user",
 ) -> None:
     """Raise if recommenders would be averaged together: a group of `by` has the same lists for each
     of them.
 
     `key` are columns that the caller names as parts of a list, and `keep` says how to average on
-    purpose. Without what `evaluate` wrote, a column tells recommenders apart if most lists stand
-    once under each of its values.
+    purpose. Where `by` is None, the call takes no groups. Without what `evaluate` wrote, a column
+    tells recommenders apart if most lists stand once under each of its values.
     """
     spec = evaluated(per_user)
     columns = list(per_user)
+    no_groups, by = by is None, by or []
     apart = [name for name in spec.get("by", []) if name in columns and name not in (*by, *key)]
     lists = [*by, *(name for name in spec.get("user_col", []) if name in columns)]
     mixed = len(lists) > len(by) and apart and len(per_user[apart].drop_duplicates()) > 1
@@ -130,9 +135,10 @@ def refuse_mixed_models(
             if whole.mean() > 0.5:
                 found.append(name)
     if found:
+        advice = "select one" if no_groups else f"pass ⟦+by={[*found, *by]}⟧"
         raise DataError(
-            f"per_user has each list for several values of {found}, whose rows would be averaged "
-            f"together; pass ⟦+by={[*found, *by]}⟧, or {keep} if their mean is meant"
+            f"{role} has each list for several values of {found}, whose rows would be averaged "
+            f"together; {advice}, or {keep} if their mean is meant"
         )
 
 

@@ -29,8 +29,10 @@ from .per_user_columns import (
     frame_of,
     group_codes,
     key_codes,
+    list_columns,
     metric_values,
     read_weight,
+    refuse_mixed_models,
     refuse_variant,
     require,
     some_keys,
@@ -306,6 +308,10 @@ def read_experiment_rows(
     are."""
     refuse_variant(by_cols, variant_col)
     named = [] if variant_col is None else [variant_col]
+    if list_columns(data):
+        others = [*named, *strata, *cluster]
+        keep = f"drop them from {role}"
+        refuse_mixed_models(data, by_cols if named else None, others, keep, role)
     variant, labels = group_codes(data, role, named)
     group, groups = group_codes(data, role, by_cols)
     keys = as_columns(user_col) or ["user_id"] * ("user_id" in data.columns)

@@ -1,11 +1,15 @@
 """A mean over the lists of several models is refused, by `summarize` and `bootstrap_ci` alike;
 honest calls pass."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import recdf as rd
+from recdf.inputs.machine import sized, sizes
 
 WORDS = "would be averaged together; pass by="
 
@@ -131,3 +135,34 @@ def test_sessions_days_and_variants_are_no_models(attrs):
     )
     own = own.sort_values("variant").assign(**{"ndcg@1": np.arange(40.0)})
     assert len(rd.experiments.bootstrap_ci(own, "ndcg@1", by="segment")) == 1
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_experiments_do_not_average_models(shop, result, known, tmp_path):
+    users = result.per_user.merge(shop.assignment, on="user_id", validate="many_to_one")
+    users.attrs = result.per_user.attrs if known else {}
+    experiments = rd.experiments
+    given = {"control": "A", "expected": {"A": 1, "B": 1}, "cluster": "user_id"}
+    quantile = partial(experiments.compare_quantiles, quantiles=0.5)
+    for call in (rd.compare_variants, quantile, experiments.compare_zero_inflated):
+        with pytest.raises(rd.DataError, match="data has each list .*" + WORDS + r"\['model'\]"):
+            call(users, "ndcg@10", **given)
+        table = call(users, "ndcg@10", by="model", **given)
+        assert table["model"].unique().tolist() == ["knn", "popularity", "random"]
+        call(users[users["model"] == "knn"], "ndcg@10", **given)
+    users.to_parquet(tmp_path / "users.parquet")
+    for rows in (10, 10**9):  # in parts, and in memory
+        with sized(replace(sizes(), summed_rows=rows)), pytest.raises(rd.DataError, match=WORDS):
+            rd.compare_variants(str(tmp_path / "users.parquet"), "ndcg@10", **given)
+    plan = partial(experiments.plan_experiment, rel_effect=0.1)
+    for past in (plan, partial(experiments.aa_test, n=20)):
+        with pytest.raises(rd.DataError, match=r"\['model'\], .* together; select one, or drop"):
+            past(users, "ndcg@10", cluster="user_id")
+        past(users[users["model"] == "knn"], "ndcg@10", cluster="user_id")
+    days = users.assign(day=pd.Timestamp("2026-01-01"), at=pd.Timestamp("2026-01-01"))
+    over = partial(
+        experiments.effect_over_time, control="A", time_col="day", exposure_col="at", missing="drop"
+    )
+    with pytest.raises(rd.DataError, match=r"rows has .*\['model'\], .* together; select one"):
+        over(days, "ndcg@10")
+    over(days[days["model"] == "knn"], "ndcg@10")

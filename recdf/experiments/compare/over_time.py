@@ -38,8 +38,10 @@ from ...judge.per_user_columns import (
     Mask,
     MetricColumns,
     distinct,
+    list_columns,
     metric_specs,
     named_frame,
+    refuse_mixed_models,
 )
 from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, largest_of_uneven, remark
@@ -285,6 +287,8 @@ def effect_over_time(
     given = None if assignment is None else named_frame("assignment", assignment)
     rows, counts = rows_in_memory(rows, given, metrics, keys, labels, times, kind, nan)
     specs = metric_specs(metrics, rows, "rows")
+    if list_columns(rows):
+        refuse_mixed_models(rows, None, [*keys, *labels, *times], "drop them from rows", "rows")
     cumulative = kind == "cumulative"
     if sequential_n is not None and not cumulative:
         raise OptionError(

@@ -43,6 +43,7 @@ from ...judge.per_user_columns import (
     MetricColumns,
     covariate_name,
     group_codes,
+    list_columns,
 )
 from ...judge.users import LEFT_OUT, ExperimentRows, may_be_unit, read_experiment_rows
 from ...stats.arms import HUGE, Sample, both
@@ -593,7 +594,8 @@ def clusters_in_parts(
     beside: list[MetricColumns] = [] if weight is None else [(weight, None)]
     numbers = needed_columns([*beside, *itertools.chain(*needed.values())])
     made = {*numbers, _ROWS, _KIND} | {f"{name}_sum" for name in [*numbers, _ROWS]}
-    if made & {*keys} or len(numbers) + len(metrics) > MOST_BITS:
+    models = {*list_columns(head)[:1]} - {*keys, *users}  # the rows tell whether it holds them
+    if models or made & {*keys} or len(numbers) + len(metrics) > MOST_BITS:
         raise RowsNeeded
     plain = needed_columns((num, None) for (num, _), *_ in asked.needed.values())
     sums = ClusterSums(keys, numbers, metrics, ids, plain)

@@ -39,6 +39,7 @@ from ...judge.per_user_columns import (
     by_columns,
     evaluated,
     group_codes,
+    list_columns,
     metric_specs,
     read_weight,
     require,
@@ -115,6 +116,7 @@ def columns_of_users(
         names = require(head, "data", [variant_col, *every])
         names += needed_columns([*specs.values(), *itertools.chain(*past)])
         names += ["user_id", "n_true", "n_rows", "weight", str(evaluated(head).get("weight"))]
+        names += list_columns(head)
         names += [*key_of_health(health), LEFT_OUT]
         names += [name for name in head.columns if looks_like_date(head[name])]
         user_col, _, _, cluster, *_ = named
