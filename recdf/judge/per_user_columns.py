@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 from pandas.api.types import (
-    is_bool_dtype,
+    infer_dtype,
     is_datetime64_any_dtype,
     is_float_dtype,
     is_numeric_dtype,
@@ -321,8 +321,9 @@ def metric_values(frame: DataFrame, role: str, name: str, squared: bool = False)
 
 
 def is_metric(values: pd.Series) -> bool:
-    """Whether a column can be a metric: numeric or bool."""
-    return bool(is_numeric_dtype(values) or is_bool_dtype(values))
+    """Whether a column can be a metric: numeric or bool, also as objects, such as Decimals."""
+    kinds = "decimal", "integer", "floating", "mixed-integer-float", "boolean"
+    return bool(is_numeric_dtype(values) or infer_dtype(values) in kinds)
 
 
 def float_columns(frames: Sequence[DataFrame], without: Collection[Any] = ()) -> list[str]:

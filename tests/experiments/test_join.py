@@ -2,6 +2,7 @@
 joins."""
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -277,3 +278,30 @@ def test_users_without_metrics_are_not_left_out_of_unlike_shares_in_silence():
     assert found[0].message.argument == "missing"
     alike = groups[groups["user_id"] % 10 > 2].drop(columns="variant").assign(clicks=1.0)
     assert len(rd.join_experiment(alike, groups, missing="drop")) == 1400
+
+
+@pytest.mark.parametrize("kind", [Decimal, float, int])
+def test_numbers_as_objects_are_metrics(kind):
+    """A driver of a database gives objects; the tables are those of plain numbers."""
+    plain = METRICS.assign(**{"revenue@10": 3.0, "clicks": [2.5] + [1.5] * (len(METRICS) - 1)})
+    as_kind = plain.assign(**{"revenue@10": [kind(3)] * len(METRICS)})
+    if kind is Decimal:
+        as_kind["clicks"] = plain["clicks"].map(Decimal)
+    as_kind["revenue@10"] = as_kind["revenue@10"].astype(object)
+    for missing in ("zero", "worst"):
+        joined = [
+            rd.join_experiment(one, GROUPS, missing=missing, larger_is_better="clicks")
+            for one in (plain, as_kind)
+        ]
+        pd.testing.assert_frame_equal(*joined)
+    with pytest.raises(OptionError, match=r"per_user\['clicks'\] is no metric that recdf knows"):
+        rd.join_experiment(as_kind, GROUPS, missing="zero")
+    for how in ("sum", "mean", "max"):
+        rolled = [
+            rd.experiments.roll_up(pd.concat([one, one]), how=how, over=[])
+            for one in (plain, as_kind)
+        ]
+        pd.testing.assert_frame_equal(*rolled)
+    ids = METRICS.assign(store=pd.Series([1, None] * len(METRICS), dtype=object))
+    with pytest.raises(DataError, match=r"whole numbers in \['store'\], which may be ids"):
+        rd.experiments.roll_up(ids, how="sum")

@@ -29,6 +29,7 @@ from ...judge.per_user_columns import (
     evaluated,
     group_codes,
     is_metric,
+    metric_values,
     named_frame,
     require,
     some_keys,
@@ -114,6 +115,8 @@ def zero_is_worst(name: str) -> bool:
 
 def take_or_fill(values: Series, rows: Codes, fill: float | None) -> Series:
     """Values at rows; row −1 takes `fill`, or null where that is None."""
+    if fill is not None and values.dtype == object:
+        values = Series(metric_values(values.to_frame("metric"), "per_user", "metric"))
     dtype = values.dtype
     values = values.reset_index(drop=True)
     value: Any = None

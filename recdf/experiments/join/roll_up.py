@@ -298,6 +298,7 @@ def _rules(
         name
         for name in numbers
         if not (is_float_dtype(per_user[name]) or direction_of(name) or is_count(name))
+        and not (metric_values(per_user, "per_user", name) % 1 > 0).any()
     ]
     if unknown and not spec:
         raise DataError(
