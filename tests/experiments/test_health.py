@@ -168,3 +168,17 @@ def test_decimals_of_a_file_are_those_of_a_frame(tmp_path):
     )
     table = rd.compare_variants(groups.merge(users), "m", control="A", health=health)
     assert table["withheld"].tolist() == [""]
+
+
+def test_rows_that_a_join_added_are_no_metrics(tmp_path):
+    groups = pd.DataFrame({"user_id": range(4000), "variant": ["A", "B"] * 2000})
+    metrics = pd.DataFrame({"user_id": [u for u in range(4000) if u % 2 == 0 or u % 5], "ctr": 0.5})
+    joined = rd.join_experiment(metrics, groups, missing="zero", larger_is_better="ctr")
+    want = rd.experiments.experiment_health(metrics, groups)
+    assert want["n_missing"].tolist() == [0, 400]
+    assert (want["missing_flag"] == "missing_metrics").all()
+    paths = [str(tmp_path / name) for name in ("joined.parquet", "groups.parquet")]
+    joined.to_parquet(paths[0])
+    groups.to_parquet(paths[1])
+    for given in ((joined, groups), paths, (joined.astype({"has_metrics": int}), groups)):
+        pd.testing.assert_frame_equal(rd.experiments.experiment_health(*given), want)

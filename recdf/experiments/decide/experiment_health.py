@@ -129,7 +129,7 @@ def experiment_health(
     keys = as_columns(user_col)
     units = partial(AssignedUnits.of, keys, variant_col, as_columns(cluster))
     work = partial(count_users, units, by)
-    named = [variant_col, *as_columns(by), *as_columns(cluster)]
+    named = ["has_metrics", variant_col, *as_columns(by), *as_columns(cluster)]
     parts: list[CountedUsers] = by_user(work, keys, named, per_user=per_user, assignment=assignment)
     cells, groups, names = joint_cells(parts)
     shares = planned_shares(expected, groups, "by", names)
@@ -244,6 +244,8 @@ def count_users(
     units_of: UnitsOf, by: Columns | None, per_user: DataFrame, assignment: DataFrame
 ) -> CountedUsers:
     """Count all users, or those of one bucket."""
+    if "has_metrics" in per_user:  # it is joined, and has rows for users without metrics
+        per_user = per_user[per_user["has_metrics"] == 1]
     units = units_of(per_user, assignment)
     by_cols = by_columns(assignment, "assignment", by, ["variant"])
     group, groups = group_codes(assignment, "assignment", by_cols)
