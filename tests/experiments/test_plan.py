@@ -196,6 +196,11 @@ def test_days_follow_the_new_users_of_a_log():
     users = pd.DataFrame({"m": [1.0, 2.0, 3.0]})
     days = lambda n, by=coming: EX.plan_experiment(users, "m", n=n, arrivals=by)["days"].iloc[0]  # noqa: E731
     assert [days(n) for n in (4, 5)] == [4, 5]
+    assert [days(n, coming.iloc[::-1]) for n in (4, 5)] == [4, 5]
+    assert [days(n, coming[coming["new_users"] > 0]) for n in (4, 5)] == [4, 5]
+    assert days(5, coming.assign(day=coming["day"].dt.tz_localize("Europe/Berlin"))) == 5
+    with pytest.raises(DataError, match=r"arrivals\['day'\] is null in some rows"):
+        days(4, coming.assign(day=[pd.NaT, *coming["day"][1:]]))
     assert days(7) == 5 + 2  # one a day, the average of the last week, is added until there are 7
     assert days(70, [10] * 10) == 7
     assert days(150, [20, *[10] * 9]) == 10 + 4

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from ...errors import DataError, OptionError
 from ...inputs.constraints import (
@@ -228,7 +228,7 @@ def plan_experiment(
         Columns of what is assigned as a whole. Users are then rows.
     arrivals : DataFrame or list of float, optional
         New users by day, as `arrivals_by_day` counts them in a log, or their numbers in order:
-        those who come into these two arms. After the last day as many come as on an average day of
+        those who come into these two arms, 0 on a `day` without a row. After the last day as many come as on an average day of
         the last week.
     sequential : bool, default False
         The comparison will be made with `sequential_n=` of the planned users.
@@ -306,6 +306,12 @@ def plan_experiment(
         coming = metric_values(arrivals, "arrivals", "new_users")
         if not len(coming) or not (coming >= 0).all():
             raise DataError("arrivals has no day, or days with a null or negative number of users")
+        if "day" in arrivals:
+            days = as_datetimes(arrivals["day"], "arrivals['day']")
+            if days.isna().any():
+                raise DataError("arrivals['day'] is null in some rows; expected days")
+            # In their order; on a day without a row nobody comes.
+            coming = Series(coming, pd.DatetimeIndex(days)).resample("D").sum().to_numpy()
     xs = covariate_specs(covariates, specs, per_user)
     declared = declared_bounds(bounds, specs)
     rows = []
