@@ -105,6 +105,14 @@ def test_each_deviation_is_named(read, users, changes, options, ran, said):
     assert found["deviations"].tolist() == [said]
 
 
+def test_without_its_primary_metric_an_experiment_keeps_running(read, users):
+    for changes in ({}, {"spend": "'-50%'"}):
+        text = TEXT if changes else TEXT.partition("[guardrails]")[0]
+        found = EX.decide_experiment(compared(users), roles=read(text, primary="'cvr'"), ran=RAN)
+        assert found["decision"].tolist() == ["keep running"]
+        assert found["deviations"].tolist() == ["cvr was not compared"]
+
+
 def test_a_plan_that_was_not_followed_stands_in_the_decision(read, users):
     table = compared(users)
     found = EX.decide_experiment(table, roles=read(n="9000"), ran=RAN).iloc[0]
@@ -156,6 +164,10 @@ def test_users_whose_metric_is_null_and_clusters_are_counted(read, users):
         (
             "hypothesis = 'x'\nprimary = 'ctr'\nguardrail = 1",
             "'guardrail', which no plan has.*guardrails",
+        ),
+        (
+            "hypothesis = 'x'\nprimary = ['ctr', 'spend']\n[guardrails]\nspend = '-2%'",
+            r"plan has \['spend'\] as primary and as guardrails; name each in one of them",
         ),
         ("hypothesis = x", "no TOML file"),
         ("hypothesis = 'x'\nprimary = 'ctr'\nmethod = 'anova'", "anova"),

@@ -67,6 +67,10 @@ class ExperimentPlan:
 
     def __post_init__(self) -> None:
         check_record(self)
+        if both := sorted({*self.primary} & {*(self.guardrails or {})}):
+            raise OptionError(
+                f"plan has {both} as primary and as guardrails; name each in one of them"
+            )
 
     @property
     def roles(self) -> dict[str, Any]:
@@ -86,7 +90,7 @@ class ExperimentPlan:
             (own[f"n_{arm}"] + own[f"n_dropped_{arm}"].where(rows).fillna(0)).groupby(own["metric"])
             for arm in ("control", "treatment")
         )
-        n = int((control.max() + treatment.sum()).max()) if len(own) else 0
+        n = int((control.max() + treatment.sum()).max()) if len(own) else self.n or 0
         done = ran or {}
         looks = done.get("looks")
         compared = set(table["metric"])
@@ -413,7 +417,8 @@ def decisions(table: DataFrame, roles: Roles, ran: Mapping[str, Any] | None) -> 
     """Return the rows of `decide_experiment`, whose reasons are a list here: each is a sentence,
     and may hold the sign that joins them in the table."""
     judged = DataFrame(_judged_rows(table, roles))
-    if "success" not in set(judged["role"]):
+    plan = roles if isinstance(roles, ExperimentPlan) else None
+    if not plan and "success" not in set(judged["role"]):
         raise OptionError(
             "no metric has the role of success, and only one that is better ships; name one, as in "
             "⟦+roles={'ctr': 'success'}⟧"
@@ -428,7 +433,6 @@ def decisions(table: DataFrame, roles: Roles, ran: Mapping[str, Any] | None) -> 
             "table has several rows of a metric and treatment; pass what one compare_variants "
             "returned"
         )
-    plan = roles if isinstance(roles, ExperimentPlan) else None
     beside: Row = {}
     if plan:
         unknown = ", ".join(plan.unknown(ran))
@@ -467,7 +471,7 @@ def _read_roles(
     if isinstance(roles, ExperimentPlan):  # what was not compared is a deviation
         need_details(table, [*_DETAILS, "n_dropped_control", "n_dropped_treatment"])
         roles = {name: role for name, role in roles.roles.items() if name in metrics}
-    if not isinstance(roles, Mapping) or not roles:
+    elif not isinstance(roles, Mapping) or not roles:
         raise OptionError(
             f"⟦roles={roles!r}⟧; expected a mapping of metrics to roles, as {{'ctr': 'success'}}"
         )

@@ -228,8 +228,8 @@ def plan_experiment(
         Columns of what is assigned as a whole. Users are then rows.
     arrivals : DataFrame or list of float, optional
         New users by day, as `arrivals_by_day` counts them in a log, or their numbers in order:
-        those who come into these two arms, 0 on a `day` without a row. After the last day as many come as on an average day of
-        the last week.
+        those who come into these two arms, 0 on a `day` without a row. After the last day as many
+        come as on an average day of the last week.
     sequential : bool, default False
         The comparison will be made with `sequential_n=` of the planned users.
     guardrails : mapping, optional
