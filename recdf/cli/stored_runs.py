@@ -85,8 +85,9 @@ def label(argument: str, text: str | None, values: pd.Series) -> Any:
     if text is None:
         return None
     labels = values.dropna().unique().tolist()
+    number = pd.to_numeric(text, errors="coerce")  # 0 is the label 0.0, too
     for label in labels:
-        if str(label) == text:
+        if str(label) == text or (not isinstance(label, str) and label == number):
             return label
     known = ", ".join(map(str, labels))
     raise OptionError(

@@ -141,3 +141,17 @@ def test_all_pairs_are_compared_only_if_asked_for(capsys):
     assert [row["p_adj"] for row in found] == pytest.approx(want["p_adj"].tolist())
     assert "one of the arguments --control --all-pairs is required" in fails(capsys, *call)
     assert "not allowed with argument" in fails(capsys, *call, "--control", "A", "--all-pairs")
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_a_number_names_its_label_however_it_is_written(kind, capsys):
+    rows = pd.DataFrame(
+        {"user_id": range(400), "variant": [0, 1] * 200, "ms": [1.0, 2, 3, 5] * 100}
+    )
+    rows.astype({"variant": kind}).to_parquet("rows.parquet")
+    call = ("quantiles", "--rows", "rows.parquet", "--metric", "ms", "--control")
+    for text in ("0", "0.0"):
+        assert json.loads(run(capsys, *call, text, "--format", "json")[1])[0]["control"] == 0
+    said = fails(capsys, *call, "2")
+    assert "no such variant" in said
+    assert "did you mean" not in said
