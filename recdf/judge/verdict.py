@@ -186,7 +186,8 @@ def withhold(table: DataFrame, rows: Series, code: str) -> None:
     """Withhold the verdict of some rows of a table that has them already."""
     remark(table, rows, code)
     for name, value in {"effect": "", "withheld": code, "verdict": CAUTIONS[code].words}.items():
-        table[name] = table[name].mask(rows, value)
+        # A category cannot take a value that is none of its own.
+        table[name] = table[name].astype(object).mask(rows, value).infer_objects()
 
 
 def ask(table: Any, code: str) -> None:

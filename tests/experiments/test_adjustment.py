@@ -94,3 +94,25 @@ def test_a_family_that_is_no_column_is_refused_with_the_columns_that_tell_rows_a
         rd.compare_variants(users, "mrr@5", control="A", by="country", family="countri")
     with pytest.raises(rd.ColumnError, match=r"it has 'metric', 'baseline', 'model'$"):
         rd.compare_models(per_user, "mrr@5", family="nope")
+
+
+def test_levels_that_fit_are_those_that_do_not_reject():
+    draw = np.random.default_rng(1)
+    users = pd.DataFrame({"user_id": range(4000), "variant": draw.choice(["A", "B"], 4000)})
+    users["browser"] = draw.choice(["x", "y"], 4000)
+    found = rd.experiments.find_srm(users, "browser", expected={"A": 1, "B": 1})
+    assert found["verdict"].tolist() == ["fits", "fits"]
+    again = rd.experiments.adjust_pvalues(found)
+    assert again["verdict"].tolist() == ["fits", "fits"]
+    doubted = rd.experiments.adjust_pvalues(found.assign(p_value=[0.01, 0.9]))
+    assert doubted["withheld"].tolist() == ["other_correction", ""]
+
+
+def test_verdicts_that_are_categories_are_withheld_too(per_user):
+    table = rd.compare_models(per_user, metrics="ndcg@5", baseline="a", correction="none")
+    table["p_value"] = [0.9, 0.03, 0.0]
+    want = rd.experiments.adjust_pvalues(table)
+    assert "other_correction" in set(want["withheld"])
+    texts = dict.fromkeys(("effect", "withheld", "remarks", "verdict"), "category")
+    found = rd.experiments.adjust_pvalues(table.astype(texts))
+    pd.testing.assert_frame_equal(found, want)

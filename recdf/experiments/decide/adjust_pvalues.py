@@ -110,7 +110,7 @@ def adjust_pvalues(
     judged = {*VERDICT_COLUMNS} <= {*table}
     found = (as_written(table) if judged else table).assign(p_adj=p_adj, reject=reject)
     if judged:
-        shown = ~found["effect"].isin(["", "none", "equivalent"])
+        shown = ~found["effect"].isin(["", "none", "equivalent", "fits"])
         withhold(found, (found["effect"] != "") & (shown != reject), "other_correction")
     return found
 
