@@ -272,3 +272,9 @@ def test_orders_are_named_apart_and_once():
     for twice in ([0.5, 0.5], [0.5, 0.5 + 1e-10]):
         with pytest.raises(rd.OptionError, match="names the same order twice: p50, p50"):
             compare_quantiles(frame, "ms", control="A", quantiles=twice)
+
+
+def test_a_capped_total_is_not_the_product_of_its_parts():
+    with pytest.raises(rd.OptionError, match=r"cap=.* not the product of its parts; compare it"):
+        compare_zero_inflated(buyers(), "spent", control="A", cap={"spent": 0.9})
+    assert len(compare_zero_inflated(buyers(), "spent", control="A", cap=None)) == 3

@@ -335,7 +335,7 @@ def compare_zero_inflated(
     smaller_is_better, larger_is_better : str or list of str, optional
         Columns of `metrics`; their parts have the same direction.
     **options
-        Others of `compare_variants`, such as `expected`, `cluster` and `nan`.
+        Others of `compare_variants` but `cap`, such as `expected`, `cluster` and `nan`.
 
     Returns
     -------
@@ -364,6 +364,11 @@ def compare_zero_inflated(
     2   revenue: mean above 0            7.50  check: denominator differs
     """
     frame_of("data", data)
+    if options.get("cap"):
+        raise OptionError(
+            f"⟦cap={options['cap']!r}⟧: a capped total is not the product of its parts; compare it "
+            "with rd.compare_variants"
+        )
     made: dict[str, Floats] = {}
     specs: dict[str, Any] = {}
     of: dict[str, str] = {}
