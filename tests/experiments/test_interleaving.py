@@ -387,3 +387,13 @@ def test_k_may_be_longer_than_all_lists():
     log = mixed_lists().drop(columns="team")
     found = rd.experiments.interleave(log, log.iloc[::-1], k=10**12)
     pd.testing.assert_frame_equal(found, rd.experiments.interleave(log, log.iloc[::-1], k=4))
+
+
+@pytest.mark.parametrize("name", ["team", "rank", "credit"])
+def test_the_key_has_no_name_of_the_result(name):
+    rows = pd.DataFrame({name: ["red", "red", "blue"], "item_id": ["x", "y", "x"]})
+    with pytest.raises(rd.ColumnError, match=rf"\['{name}'\] are made here; rename these columns"):
+        rd.experiments.interleave(rows, rows[::-1], user_col=name)
+    items = rows.rename(columns={name: "user_id", "item_id": name})
+    with pytest.raises(rd.ColumnError, match="are made here"):
+        rd.experiments.interleave(items, items[::-1], item_col=name)

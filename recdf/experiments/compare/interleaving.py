@@ -142,6 +142,8 @@ def interleave(
     chosen = Options(user_col=user_col, item_col=item_col, score_col=score_col, rank_col=rank_col)
     keys = as_columns(user_col)
     _refuse_same(keys, item_col)
+    if taken := sorted({*keys, item_col} & {"rank", "team", "credit"}):
+        raise ColumnError(f"{taken} are made here; rename these columns of a and b")
     given = ("a", a), ("b", b)
     tables = [(role, as_frame(one, role, user_col, item_col)) for role, one in given]
     pairs, n_pairs = key_codes(tables, [*keys, item_col])
