@@ -29,6 +29,7 @@ from ..experiments import (
     proxy_metrics,
     roll_up,
 )
+from ..experiments.samples import subset
 from ..formats.file_sets import FileSet, is_remote, read_files
 from ..inputs.frames import column
 from ..inputs.options import as_columns
@@ -115,12 +116,23 @@ def _quantiles(given: Namespace, options: Given) -> Reply:
     variants = column(rows, options.get("variant_col", "variant"), "rows")
     options["expected"] = expected_arguments(given, options, rows)
     options["control"] = label("control", given.control, variants)
+    both = given.metric or [], given.zero_inflated or []
+    named = {
+        name: subset(name, options[name], [*both[0], *both[1]])
+        for name in ("smaller_is_better", "larger_is_better", "primary")
+        if name in options
+    }
+    # What names metrics of both tables names those of each.
+    of_quantiles, of_parts = (
+        options | {of: [one for one in names if one in own] for of, names in named.items()}
+        for own in both
+    )
     tables = {}
     if given.metric:
-        tables["quantiles"] = compare_quantiles(rows, given.metric, **options)
+        tables["quantiles"] = compare_quantiles(rows, given.metric, **of_quantiles)
     if given.zero_inflated:
-        options.pop("quantiles", None)
-        tables["parts"] = compare_zero_inflated(rows, given.zero_inflated, **options)
+        of_parts.pop("quantiles", None)
+        tables["parts"] = compare_zero_inflated(rows, given.zero_inflated, **of_parts)
     return Reply("\n\n".join(map(compact, tables.values())), tables)
 
 

@@ -116,6 +116,13 @@ def test_quantiles_and_parts_are_those_of_python(capsys):
         "spent: share above 0",
         "spent: mean above 0",
     ]
+    both = [*call, "--zero-inflated", "spent", "--larger-is-better", "spent", "--out", "both"]
+    assert run(capsys, *both, "--quantiles", "0.5", "0.9", "--primary", "ms")[0] == 0
+    for name, alone in (("quantiles", want), ("parts", pd.DataFrame(found))):
+        together = pd.read_parquet(f"both/{name}.parquet")
+        assert together["effect"].tolist() == alone["effect"].tolist()
+    said = fails(capsys, *both[:-2], "--smaller-is-better", "mss")
+    assert "mss" in said and "not compared" in said  # noqa: PT018
     assert "--metric and --zero-inflated are missing" in fails(capsys, *call[:5])
     assert "no such variant" in fails(capsys, *call[:4], "C", *call[5:])
 
