@@ -422,7 +422,8 @@ TABLE_KINDS: dict[str, Kind] = {
         "rejected recommended cap",
         "A/A test",
         read=lambda row: {
-            "metric": f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}",
+            "metric": f"A/A splits rejected, {row['metric']}; recommended: "
+            f"{row['recommended'] or 'none'}",
             "label": f"{row['metric']}, "
             + ("no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}"),
             "numbers": estimated(row["rejected"], row["rejected_low"], row["rejected_high"], "%"),

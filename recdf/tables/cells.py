@@ -394,7 +394,8 @@ def brief_cells(table: DataFrame) -> dict[str, list[str]]:
 MAY_BE_EMPTY = (
     "effect withheld remarks effect_both withheld_both trend_effect trend_withheld trend_remarks "
     "turned_to unlike unbalanced detail better margin note harms deviations unknown flags srm_flag "
-    "missing_flag by ranges segment segment_value holds_for unless reason"
+    "missing_flag by ranges segment segment_value holds_for unless reason "
+    "recommended"
 )
 # Intervals that may be open on one side. JSON has no number for that.
 _INTERVALS = ("ci_{}", "rel_ci_{}", "ci_{}_both", "change_{}")

@@ -123,7 +123,7 @@ def test_nulls_caps_and_constants(tmp_path):
     assert capped.loc[1, ["n_splits", "verdict", "recommended"]].tolist() == [
         0,
         "not tested",
-        "proportion",
+        "",
     ]
     capped.to_parquet(tmp_path / "aa.parquet")
 

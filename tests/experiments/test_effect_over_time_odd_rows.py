@@ -320,3 +320,22 @@ def test_a_stratum_without_denominators_has_no_worth(rng):
     table = rd.experiments.effect_over_time(rows, {"rate": ("clicks", "views")}, **options)
     assert not table["verdict"].str.contains("strata moved").any()
     assert len(table) == 2
+
+
+@pytest.mark.parametrize(("days", "said"), [(1, "not tested"), (3, "no trend shown")])
+def test_the_trend_of_one_day_is_not_tested(days, said):
+    draw = np.random.default_rng(0)
+    rows = pd.DataFrame({"user_id": np.arange(400), "variant": ["A", "B"] * 200})
+    rows = rows.merge(pd.DataFrame({"day": pd.date_range("2026-01-01", periods=days)}), how="cross")
+    rows["clicks"] = draw.poisson(3, len(rows))
+    table = rd.experiments.effect_over_time(
+        rows.assign(at=pd.Timestamp("2026-01-01")),
+        "clicks",
+        control="A",
+        time_col="day",
+        exposure_col="at",
+        expected={"A": 1, "B": 1},
+        details=True,
+    )
+    assert table["trend_verdict"].unique().tolist() == [said]
+    assert set(table["trend_withheld"]) == {"not_tested" if days == 1 else ""}

@@ -152,7 +152,7 @@ def test_segments_without_an_error_do_not_count():
     assert np.isnan(found["shrunken"].iloc[2])
     one = segment_effects(table_of([1.0, 0.0], [0.5, 0.0]), details=True)
     assert np.isnan(one["q"]).all()
-    assert one["verdict"].unique().tolist() == [SAME]
+    assert one["verdict"].unique().tolist() == ["not tested"]
 
 
 def test_models_by_segment_and_several_treatments(rng):
@@ -309,3 +309,14 @@ def test_quantiles_that_jump_do_not_tell_segments_apart():
     assert found["reject"]
     assert (found["withheld"], found["effect"]) == ("gap", "")
     assert found["verdict"] == "check: ms p90 lies between two groups of values"
+
+
+def test_one_segment_differs_from_nothing():
+    one = segment_effects(table_of([1.0], [0.5]), details=True)
+    assert one[["effect", "withheld", "remarks", "verdict"]].iloc[0].tolist() == [
+        "",
+        "not_tested",
+        "not_tested",
+        "not tested",
+    ]
+    assert segment_effects(table_of([1.0, 0.9], [0.5, 0.5]))["verdict"].unique().tolist() == [SAME]

@@ -201,10 +201,10 @@ def segment_effects(
         error), `q`, `p_value`, `p_adj`, `effect` ("differs", "none"), `withheld`, `remarks` (doubts
         about segments), `verdict`. With `details` also `se`, `srm_p` (sample ratio within the
         segment, if the comparison has it), `mean_effect` (τ̄), `df`, `reject` and `tau` (T).
-        Verdict: "differs between segments", "no difference between segments shown", or why it is
-        withheld: a sample ratio that does not fit in a segment, or a difference that rests on
-        segments that should not be read (tiny arms, skewed, quantiles that jump) and is not shown
-        without them. A
+        Verdict: "differs between segments", "no difference between segments shown", "not tested"
+        (fewer than two segments), or why it is withheld: a sample ratio that does not fit in a
+        segment, or a difference that rests on segments that should not be read (tiny arms, skewed,
+        quantiles that jump) and is not shown without them. A
         segment has no verdict of its own here.
 
     Raises
@@ -296,15 +296,15 @@ def segment_effects(
         # are not alike.
         unlike = [code for code in doubts if code in UNLIKE]
         rests = doubts if differs and not p_without <= alpha else []
-        why = [*unlike, *rests, ""][0]
+        untested = ["not_tested"] * bool(np.isnan(p))  # fewer than two segments
+        why = [*unlike, *rests, *untested, ""][0]
         effect = "" if why else "differs" if differs else "none"
         # What qualifies the effect of a segment qualifies its difference to the others. The segment
         # with the most such remarks gives the sentence its numbers.
         told = np.array([one[own] & (effect == "differs") for one in unless])
         row = own[np.argmax(withheld[own] == why if why else told.sum(axis=0))]
-        remarks = doubts + [
-            one for one, of in zip(_UNLESS, unless, strict=True) if told.any() and of[row]
-        ]
+        remarks = [*untested, *doubts]
+        remarks += [one for one, of in zip(_UNLESS, unless, strict=True) if told.any() and of[row]]
         remarks += ["ratio_not_checked"] * bool(unchecked[own].any())
         numbers = {
             "shrunken": one.shrunken,

@@ -44,7 +44,15 @@ from ...judge.per_user_columns import (
     refuse_mixed_models,
 )
 from ...judge.users import ArmRows, ExperimentRows, read_experiment_rows
-from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, has, largest_of_uneven, remark
+from ...judge.verdict import (
+    VERDICT_COLUMNS,
+    add_verdicts,
+    by_rank,
+    has,
+    largest_of_uneven,
+    remark,
+    withhold,
+)
 from ...metrics.strings import direction_of
 from ...stats.arms import (
     MEAN_ROUNDING,
@@ -211,7 +219,8 @@ def effect_over_time(
         `trend` (change of the daily effect per day), `trend_ci_low`, `trend_ci_high`,
         `trend_withheld`, `trend_verdict`: "fades" or "grows" (the effect is smaller or larger late,
         whatever its sign), "turns" (both thirds are shown, p < 0.001, with opposite signs), "no
-        trend shown", which is no proof of a constant effect, or why it is withheld. Then `effect`,
+        trend shown", which is no proof of a constant effect, or why it is withheld ("not tested" of
+        one period). Then `effect`,
         `withheld`, `remarks` and `verdict` of the period. With `details`, all columns of
         `compare_variants`, `trend_se`, `trend_p`, `trend_p_adj`, `trend_early` and `trend_late`
         (mean effect of the first and of the last third of the periods), `trend_effect`,
@@ -636,4 +645,5 @@ def trend_table(
     fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")
     shown = np.where(table["turns"].astype(bool), "turns", fades)
     add_verdicts(table, "trend", np.where(reject, shown, "none"))
+    withhold(table, table["diff"].isna() & (table["withheld"] == ""), "not_tested")  # of one period
     return table[[*TREND_COLUMNS]].rename(columns=TREND_COLUMNS)

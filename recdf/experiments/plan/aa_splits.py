@@ -109,8 +109,9 @@ def aa_test(
         alpha is outside the interval, else "holds"; "not tested" without a split that has a test.
         `recommended`, the same in all rows of a metric, is the first that holds: "t", or "t,
         cap=0.99"; else "proportion" for a 0/1 metric, and "permutation" for others, which holds
-        because it splits in the same way. Remark: "few_clusters", with fewer than 40 clusters in an
-        arm, where `compare_variants` takes the jackknife, which rejects less often.
+        because it splits in the same way ("" where no split has a test). Remark: "few_clusters",
+        with fewer than 40 clusters in an arm, where `compare_variants` takes the jackknife, which
+        rejects less often.
 
     Raises
     ------
@@ -178,6 +179,8 @@ def aa_test(
             sums = [_unit_columns(one, code) for one in tried.values()]
             found = _rejections(sums, planned[1] / sum(planned), n, settings, bool(cluster))
             recommended = "proportion" if shares_of_users and not cluster else "permutation"
+            if not any(row["n_splits"] for row in found):
+                recommended = ""
             for one, row in zip(tried, found, strict=True):
                 if row["effect"] == "holds" and row["n_splits"]:
                     recommended = "t" if np.isnan(one) else f"t, cap={one:g}"

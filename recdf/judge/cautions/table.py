@@ -157,7 +157,11 @@ _ALL = (
         "models",
     ),
     Caution(
-        "not_tested", "too few users are expected for a test", "not tested", "ratio aa", warns=False
+        "not_tested",
+        "there are too few users or groups for a test",
+        "not tested",
+        "ratio aa segments trend",
+        warns=False,
     ),
     Caution(
         "other_direction",
