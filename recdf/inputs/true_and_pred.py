@@ -126,6 +126,8 @@ class RowRule:
         if hint == FLOOR:
             hint = LOGARITHMS if count.n == n_rows else FLOOR if 0.0 in count.some else ""
         words = SAID[self.of].format(n=f"{n:,} {self.what}", rows=f"{n_rows:,}", some=some)
+        if role in ("a", "b"):  # `interleave` takes no nan_score
+            words = words.partition(" or pass")[0]
         return DataError(f"{where} holds {words}{hint}", column=where, count=n, examples=count.some)
 
 

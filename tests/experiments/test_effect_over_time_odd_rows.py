@@ -339,3 +339,8 @@ def test_the_trend_of_one_day_is_not_tested(days, said):
     )
     assert table["trend_verdict"].unique().tolist() == [said]
     assert set(table["trend_withheld"]) == {"not_tested" if days == 1 else ""}
+
+
+def test_a_mean_of_unknown_direction_is_named_in_rows():
+    with pytest.raises(rd.OptionError, match=r"rows\['x'\] is no metric that recdf knows"):
+        effect_over_time(panel(np.random.default_rng(0)), "x", **ORDERS, how="mean")

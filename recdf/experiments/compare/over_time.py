@@ -431,7 +431,7 @@ def _values_of_users(
     less, more = (
         [means.get(name, name) for name in as_columns(side)] for side in (smaller, larger)
     )
-    fills = fill_values(rows, list(means.values()), "zero", less, more, {})
+    fills = fill_values(rows, list(means.values()), "zero", less, more, {}, "rows")
     return {
         name: (value, name not in means or fills[means[name]] == 0)
         for name, value in values.items()

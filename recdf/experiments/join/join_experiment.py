@@ -56,6 +56,7 @@ def fill_values(
     smaller_is_better: Columns | None,
     larger_is_better: Columns | None,
     known: Mapping[str, float | None],
+    role: str = "per_user",
 ) -> Fills:
     """Value of every numeric column for users without metrics; None is null.
 
@@ -84,7 +85,7 @@ def fill_values(
             found[name] = _registered(name, missing)
     if unknown:
         raise OptionError(
-            f"⟦missing={missing!r}⟧: per_user[{unknown[0]!r}] is no metric that recdf knows, so "
+            f"⟦missing={missing!r}⟧: {role}[{unknown[0]!r}] is no metric that recdf knows, so "
             "its value for a user without metrics is not known either. Name it in "
             "⟦+larger_is_better=⟧ (0, such as a revenue) or in ⟦smaller_is_better=⟧ (null, such as "
             f"a waiting time); the same for {unknown}, or drop these columns"
