@@ -277,11 +277,11 @@ class WeightWarning(RecdfWarning):
 
 
 def closest(word: object, known: Iterable[object]) -> str:
-    """Return `'; did you mean "x"?'` for the known word nearest to `word`, or an empty string. A
-    number that looks like another one is not meant."""
-    names = [name for name in known if isinstance(name, str)]
+    """Return `'; did you mean "x"?'` for the known word nearest to `word`, or an empty string. Of
+    numbers only that with the same text is meant."""
+    names = {str(one): one for one in known if isinstance(one, str) or str(one) == str(word)}
     match = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
-    return f"; did you mean {match[0]!r}?" if match else ""
+    return f"; did you mean {names[match[0]]!r}?" if match else ""
 
 
 def valid(word: str, known: Iterable[str]) -> str:

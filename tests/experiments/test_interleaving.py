@@ -401,5 +401,5 @@ def test_the_key_has_no_name_of_the_result(name):
 
 def test_a_null_score_is_refused_with_advice_that_can_be_taken():
     rows = pd.DataFrame({"user_id": [1] * 3, "item_id": list("abc"), "score": [0.1, np.nan, 0.3]})
-    with pytest.raises(rd.DataError, match="holds 1 null scores of 3; drop these rows$"):
+    with pytest.raises(rd.DataError, match=r"holds 1 null scores of 3; drop these rows$"):
         rd.experiments.interleave(rows, rows)

@@ -311,7 +311,8 @@ def plan_experiment(
             if days.isna().any():
                 raise DataError("arrivals['day'] is null in some rows; expected days")
             # In their order; on a day without a row nobody comes.
-            coming = Series(coming, pd.DatetimeIndex(days)).resample("D").sum().to_numpy()
+            by_day = Series(coming, pd.DatetimeIndex(days)).resample("D").sum()
+            coming = np.asarray(by_day, np.float64)
     xs = covariate_specs(covariates, specs, per_user)
     declared = declared_bounds(bounds, specs)
     rows = []
