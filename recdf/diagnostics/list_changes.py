@@ -12,16 +12,17 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from ..errors import OptionError
+from ..errors import DuplicateError, OptionError, RecdfError
 from ..evaluation.spec import better_of
 from ..inputs.codes import first_rows
 from ..inputs.constraints import Share
-from ..inputs.door import checks_names
+from ..inputs.door import checks_names, table_of_users
 from ..inputs.frames import as_frame, column
 from ..inputs.ids import with_alike_ids
 from ..inputs.options import Columns, as_columns
-from ..judge.per_user_columns import float_columns, key_codes
+from ..judge.per_user_columns import float_columns, key_codes, read_weight, warn_of_weights
 from ..metrics.call import check_k
+from ..metrics.compute import mean
 from ..tables.cells import ReportTable, ShownResult, beside_columns
 from .count_tables import hit_table
 from .gate_records import Side, data_checks, pair_of, read_side, rows_of_sides
@@ -36,7 +37,7 @@ SUMMARY_COLUMNS = [
     "n_lost",
     "n_same",
 ]
-CODE = "code of the key"  # a column while two tables are merged
+CODE, WEIGHT = "code of the key", "weight of the list"  # columns while two tables are merged
 CHURN_TYPES = {"n_before": "int64", "n_after": "int64", "n_common": "int64", "changed": "bool"}
 
 
@@ -47,7 +48,8 @@ class Diff(ShownResult):
     Parameters
     ----------
     summary : DataFrame
-        One row per metric: `metric`, `mean_before`, `mean_after`, `diff` (over the lists of both),
+        One row per metric: `metric`, `mean_before`, `mean_after`, `diff` (over the lists of both,
+        with the weights of the results),
         `n_lists`, `n_gained`, `n_lost` (lists that became better and worse), `n_same`; and one per
         measure of churn, such as `overlap@10` and `rbo@10`, with its mean in `mean_after`. Empty
         where there are no lists in both.
@@ -184,6 +186,7 @@ def diff(
     """
     k = check_k(k)
     keys = as_columns(user_col)
+    before, after = table_of_users(before, "before"), table_of_users(after, "after")
     # With item_col= and without pred=, the two frames are recommendations.
     is_pred = pred is None and item_col is not None
     results = [
@@ -212,11 +215,12 @@ def diff(
     per_list = items = None
     metrics: list[str] = []
     unlike: list[str] = []
+    weights: list[Any] = []
     if of_results:
         sides = read_side("before", before), read_side("after", after)
         keys = keys or sides[0].spec.get("user_col") or ["user_id"]
         item_col = item_col or sides[0].options.get("item_col")
-        per_list, metrics, unlike = _metrics_of_both(sides, keys)
+        per_list, metrics, unlike, weights = _metrics_of_both(sides, keys)
     keys = keys or ["user_id"]
     if pred is not None or per_list is None:
         options = {
@@ -232,16 +236,17 @@ def diff(
             lists = _churn(items, k, p, keys).drop(columns="status")
             per_list = _merged(per_list, lists, keys, "left")
             per_list = per_list.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
-    summary = _summary(per_list, metrics, (f"overlap@{k}", f"rbo@{k}"))
+    summary = _summary(per_list, metrics, weights, (f"overlap@{k}", f"rbo@{k}"))
     return Diff(summary, per_list, items, tuple(unlike))
 
 
 def _merged(
     one: DataFrame, two: DataFrame, keys: list[str], how: Any = "outer", **more: Any
 ) -> DataFrame:
-    """Merge two tables on ids. Those of two dtypes are compared by their codes, since
+    """Merge two tables on ids. Objects, and those of two dtypes, are compared by their codes, since
     `pandas.merge` makes floats of some, and refuses others."""
-    if one[keys].dtypes.equals(two[keys].dtypes):
+    kinds = one[keys].dtypes
+    if kinds.equals(two[keys].dtypes) and not (kinds == object).any():
         return one.merge(two, on=keys, how=how, **more)
     codes, n = key_codes([("before", one), ("after", two)], keys)
     coded = [
@@ -255,20 +260,35 @@ def _merged(
     return beside_columns(labels.iloc[first].reset_index(drop=True), rows)
 
 
+def _weights_of(side: Side) -> Any:
+    """Return the weights that a side was evaluated with, 1 without any."""
+    name = side.spec.get("weight")
+    if name in side.per_user:
+        return read_weight(side.per_user, side.role, name)
+    warn_of_weights(side.per_user, side.role, ())
+    return 1.0
+
+
 def _metrics_of_both(
     sides: Sequence[Side], keys: list[str]
-) -> tuple[DataFrame, list[str], list[str]]:
+) -> tuple[DataFrame, list[str], list[str], list[Any]]:
     """Return one row per list with the metrics of both sides, and their differences; the names of
-    the metrics; and what both were not evaluated alike with."""
+    the metrics; what both were not evaluated alike with; and the weights of each side."""
     tables = [side.per_user for side in sides]
     # It also says what is wrong with the keys.
     runs = rows_of_sides(sides, keys)
-    metrics = float_columns(tables, keys)
+    metrics = [
+        name
+        for name in float_columns(tables, [*keys, "weight"])
+        if all(name in side.spec.get("metrics", [name]) for side in sides)
+    ]
     if not metrics:
         one, two = (", ".join(map(str, table.select_dtypes("float"))) for table in tables)
         raise OptionError(f"before has {one} and after {two}: no metric of both")
     # pandas warns of a column that is added to more than a hundred that are not together.
-    own, other = (table[[*keys, *metrics]].copy() for table in tables)
+    own, other = (
+        side.per_user[[*keys, *metrics]].assign(**{WEIGHT: _weights_of(side)}) for side in sides
+    )
     rows = _merged(own, other, keys, suffixes=("_before", "_after"), indicator="status")
     words = rows["status"].cat.rename_categories({"left_only": "left", "right_only": "entered"})
     parts = [rows[keys].assign(status=words.astype("str"))]
@@ -281,16 +301,23 @@ def _metrics_of_both(
         for what, one in {"truth": found.pop("truth"), **found}.items()
         if one.differs
     ]
-    return pd.concat(parts, axis=1), metrics, unlike
+    weights = [rows[f"{WEIGHT}_{side}"].to_numpy(float) for side in ("before", "after")]
+    return pd.concat(parts, axis=1), metrics, unlike, weights
 
 
-def _summary(per_list: DataFrame, metrics: Sequence[str], churn: Sequence[str]) -> DataFrame:
+def _summary(
+    per_list: DataFrame, metrics: Sequence[str], weights: Sequence[Any], churn: Sequence[str]
+) -> DataFrame:
     """Return one row per metric over the lists of both sides, and one per measure of churn."""
     rows = []
     for name in metrics:
-        both = per_list[per_list[f"{name}_diff"].notna()]
+        there = per_list[f"{name}_diff"].notna().to_numpy()
+        both = per_list[there]
         gain = both[f"{name}_diff"] * (-1 if better_of(name) == "smaller" else 1)
-        means = [both[f"{name}_{side}"].mean() for side in ("before", "after")]
+        means = [
+            mean(both[f"{name}_{side}"].to_numpy(), weight[there])
+            for side, weight in zip(("before", "after"), weights, strict=True)
+        ]
         counts = len(gain), (gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()
         rows.append((name, *means, means[1] - means[0], *counts))
     for name in [one for one in churn if one in per_list]:
@@ -313,12 +340,20 @@ def _items_of_both(
     for role, frame in zip(pred, frames, strict=True):
         for name in key:
             column(frame, name, role)
-    ranked = [
-        hit_table(
-            other[key], own, k, users="pred", rank_col=rank_col, score_col=score_col, **options
-        )[[*key, "rank"]]
-        for own, other in (frames, frames[::-1])
-    ]
+    given = {**options, "rank_col": rank_col, "score_col": score_col, "duplicates": "raise"}
+    ranked = []
+    for role, frame in zip(pred, frames, strict=True):
+        try:
+            first = hit_table(None, frame, k, **given) if len(frame) else frame.assign(rank=0)
+        except DuplicateError as error:
+            raise DuplicateError(
+                f"{role} has {error.count:,} repeated (list, item) rows, such as "
+                f"{error.examples[0]}; pass the rows of one model",
+                **error.data,
+            ) from None
+        except RecdfError as error:
+            raise error.within(f"{role}: ") from None
+        ranked.append(first[[*key, "rank"]])
     rows = _merged(ranked[0], ranked[1], key, suffixes=("_before", "_after"))
     rows = rows.astype({"rank_before": "Int64", "rank_after": "Int64"})
     old = rows["rank_before"]

@@ -233,3 +233,65 @@ def test_columns_of_recommendations_beside_results_alone_are_refused(tmp_path):
         for one in (old, tmp_path / "old"):
             with pytest.raises(rd.OptionError, match=f"{name}='sku' names a column of recomm"):
                 rd.diff(one, one, **{name: "sku"})
+
+
+def test_weighted_results_keep_their_means():
+    """Columns that were carried, and the weights, are no metrics."""
+    weights = {user: float(n % 4) for n, user in enumerate(SHOP.true["user_id"].unique())}
+    old, new = (
+        rd.evaluate(
+            SHOP.true, pred.assign(age=1.5), "ndcg@10", weight_col=weights, carry={"age": "max"}
+        )
+        for pred in (OLD, NEW)
+    )
+    found = rd.diff(old, new)
+    row = found.summary.set_index("metric").loc["ndcg@10"]
+    assert found.summary["metric"].tolist() == ["ndcg@10"]
+    assert found.unlike == ()
+    for name, result in (("mean_before", old), ("mean_after", new)):
+        assert row[name] == pytest.approx(result.summary["value"].item())
+    assert "ndcg@10_diff" in found.most()
+    plain = rd.evaluate(SHOP.true, NEW, "ndcg@10")
+    apart = rd.diff(old, plain)
+    given = f"{len(weights)} given weights"
+    assert apart.unlike == (f"option weight_col: {given} before, None after",)
+    assert apart.summary["mean_after"].item() == pytest.approx(plain.summary["value"].item())
+    users = pd.DataFrame({"user_id": list(weights)})
+    merged = [one.per_user.merge(users) for one in (old, new)]
+    with pytest.warns(rd.WeightWarning, match="has the weights") as seen:
+        assert "weight" not in rd.diff(*merged).summary["metric"].tolist()
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "arrow", "duckdb"])
+def test_tables_of_other_libraries_are_results_or_recommendations(kind):
+    def other(frame):
+        if kind == "arrow":
+            return pytest.importorskip("pyarrow").Table.from_pandas(frame)
+        if kind == "duckdb":
+            return pytest.importorskip("duckdb").from_df(frame)
+        table = pytest.importorskip("polars").from_pandas(frame)
+        return table.lazy() if kind == "lazy" else table
+
+    old, new = result_of("popularity").per_user, result_of("knn").per_user
+    for pair in ((old, new), (OLD, NEW)):
+        want, found = rd.diff(*pair).summary, rd.diff(*map(other, pair)).summary
+        pd.testing.assert_frame_equal(found, want)
+
+
+def test_recommendations_are_named_before_and_after():
+    none = OLD.iloc[:0]
+    for pair, status in (((OLD, none), "left"), ((none, OLD), "entered")):
+        found = rd.diff(*pair)
+        assert set(found.per_list["status"]) == set(found.items["status"]) == {status}
+    assert len(rd.diff(none, none).items) == 0
+    with pytest.raises(rd.DuplicateError, match="after has .* repeated .*pass the rows of one"):
+        rd.diff(OLD, pd.concat([NEW, OLD]))
+    with pytest.raises(rd.DataError, match=r"after: pred\['score'\] holds"):
+        rd.diff(OLD, NEW.assign(score=np.nan).drop(columns="rank"))
+    ids = OLD["user_id"].str[1:].astype(int)
+    for one, two in ((OLD, OLD.assign(user_id=ids)), (OLD, OLD.assign(user_id=ids.astype(object)))):
+        with pytest.raises(rd.IdTypeError, match=r"before\['user_id'\].*after\['user_id'\]"):
+            rd.diff(one, two)
+    with pytest.raises(rd.IdTypeError, match=r"before\['user_id'\].*after\['user_id'\]"):
+        rd.diff(OLD.astype(object), OLD.assign(user_id=ids).astype(object))
