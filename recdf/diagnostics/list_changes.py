@@ -246,7 +246,7 @@ def _merged(
     """Merge two tables on ids. Objects, and those of two dtypes, are compared by their codes, since
     `pandas.merge` makes floats of some, and refuses others."""
     kinds = one[keys].dtypes
-    if kinds.equals(two[keys].dtypes) and not (kinds == object).any():
+    if kinds.equals(two[keys].dtypes) and not kinds.eq(object).any():
         return one.merge(two, on=keys, how=how, **more)
     codes, n = key_codes([("before", one), ("after", two)], keys)
     coded = [

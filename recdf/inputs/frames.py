@@ -607,6 +607,8 @@ def id_frame(data: Any, role: str, names: list[str]) -> DataFrame:
         raise TypeError(
             f"{role} is {kind_of(data)}; expected a frame, or a list, array, Series or Index of ids"
         )
+    if isinstance(data, Series) and data.index.name in names and data.name not in names:
+        raise ColumnError(f"{role} has its ids in its index, which is not read; pass {role}.index")
     of_pandas = isinstance(data, Series | pd.Index) and not isinstance(data, pd.MultiIndex)
     values = data if of_pandas else as_series(list(data))
     return _plain_frame(as_series(values.array).to_frame(names[0]))

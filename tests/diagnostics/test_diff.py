@@ -285,7 +285,7 @@ def test_recommendations_are_named_before_and_after():
         found = rd.diff(*pair)
         assert set(found.per_list["status"]) == set(found.items["status"]) == {status}
     assert len(rd.diff(none, none).items) == 0
-    with pytest.raises(rd.DuplicateError, match="after has .* repeated .*pass the rows of one"):
+    with pytest.raises(rd.DuplicateError, match=r"after has .* repeated .*pass the rows of one"):
         rd.diff(OLD, pd.concat([NEW, OLD]))
     with pytest.raises(rd.DataError, match=r"after: pred\['score'\] holds"):
         rd.diff(OLD, NEW.assign(score=np.nan).drop(columns="rank"))

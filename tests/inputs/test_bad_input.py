@@ -630,3 +630,23 @@ def test_every_error_is_of_recdf_and_of_python():
         assert issubclass(
             error, (KeyError, TypeError, ValueError, ImportError, OSError, RuntimeError)
         )
+
+
+def test_ids_in_the_index_of_a_series_are_refused():
+    """Counts by id, as `value_counts` gives them, are no ids."""
+    true = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [1, 2, 2]})
+    calls = {
+        "users": lambda ids: rd.evaluate(true, true, "ndcg@2", users=ids),
+        "items": lambda ids: rd.evaluate(true, true, "coverage@2", items=ids),
+        "popular": lambda ids: rd.evaluate(
+            true, true, "serendipity@2", log=true, features=true, popular=ids
+        ),
+    }
+    for name, call in calls.items():
+        column = "user_id" if name == "users" else "item_id"
+        for counts in (true[column].value_counts(), true.groupby(column).size()):
+            with pytest.raises(rd.ColumnError, match=rf"{name} has its ids in .* {name}\.index"):
+                call(counts)
+    ids = true["user_id"].drop_duplicates()
+    for given in (ids, ids.set_axis(pd.Index(ids)), ids.value_counts().index):
+        assert calls["users"](given).summary["n"].item() == 2
