@@ -201,7 +201,7 @@ def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options:
 def _warn_of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> None:
     """Warn of repeated items, of repeated ranks, and of rows in no order that a column of scores or
     ranks has."""
-    repeated = {role: counts.get(f"{role}_duplicates", 0) for role in ("true", "pred")}
+    repeated = {role: counts.get(f"{role}_duplicates", 0) for role in ("true", "pred", "base")}
     if any(repeated.values()) and options.duplicates == "drop":
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items() if n)
         several = ""
@@ -209,6 +209,8 @@ def _warn_of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options)
             several = (
                 "if pred holds several recommenders, pass the column of their names as ⟦+by=⟧; "
             )
+        if repeated["base"]:
+            several += "if base holds several recommenders, pass the rows of one; "
         warn_user(
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
             f'(⟦+duplicates="keep"⟧ counts them, "raise" refuses them); {several}⟦rd.check(true, '

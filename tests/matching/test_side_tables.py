@@ -347,3 +347,26 @@ def test_a_base_is_checked_whether_a_metric_reads_it_or_not(metric):
             rd.evaluate(true, pred, metric, base=pd.DataFrame(base))
     with pytest.warns(rd.NoOverlapWarning, match="base= has no item of true or pred"):
         rd.evaluate(true, pred, metric, base=pd.DataFrame({"user_id": [1], "item_id": [9]}))
+
+
+def test_a_base_of_several_recommenders_is_warned_of(tmp_path):
+    """Its lists are merged, as those of such a `pred` are; also where it is read in parts."""
+    true = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2]})
+    pred = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [1, 2, 2], "score": [3.0, 2.0, 1.0]})
+    base = pd.concat([pred.assign(model="a"), pred.iloc[:2].assign(model="b", score=9.0)])
+    for name, frame in (("true", true), ("pred", pred)):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    files = tmp_path / "true.parquet", tmp_path / "pred.parquet"
+    warning = r"rows: 2 of base; .*if base holds several recommenders, pass the rows of one"
+    calls = (
+        lambda base, **options: rd.evaluate(true, pred, "overlap@2", base=base, **options),
+        lambda base, **options: rd.evaluate_parquet(*files, "overlap@2", base=base, **options),
+    )
+    for call in calls:
+        with pytest.warns(rd.DuplicateWarning, match=warning):
+            assert call(base).spec["counts"] == {"base_duplicates": 2}
+        assert call(base[base["model"] == "a"]).spec["counts"] == {}
+        with pytest.raises(rd.DuplicateError, match="base has 2 repeated"):
+            call(base, duplicates="raise")
+    with pytest.warns(rd.DuplicateWarning, match=warning):
+        rd.overlap(base, pred, k=2)

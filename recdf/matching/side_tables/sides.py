@@ -126,6 +126,8 @@ def checked_lists(name: str, frame: DataFrame, options: Options, _: CheckedSides
     alone = options.updated(by=None)
     keys = tuple(options.list_key)
     table = read_pred(frame, order_source(frame, alone), alone, name)
+    if n := frame[[*keys, options.item_col]].dropna().duplicated().sum():
+        table.counts[f"{name}_duplicates"] = int(n)
     return CheckedSide(frame, table.item, options.item_col, table, keys)
 
 
