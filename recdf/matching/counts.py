@@ -19,6 +19,7 @@ from numpy import ndarray
 
 from ..errors import OptionError
 from ..inputs.sorting import exact_sums, offsets, order_of_codes, spans
+from .hits import shared
 from .lists import Lists, Matched
 from .side_tables.sides import Sides
 
@@ -37,7 +38,9 @@ class Sum(NamedTuple):
 
 def _per_item(meaning: str) -> cached_property[ndarray]:
     """Return an attribute of `Counts` that holds the sum of the same name."""
-    made: cached_property[ndarray] = cached_property(lambda counts: counts._sum(made.attrname))
+    made: cached_property[ndarray] = cached_property(
+        lambda counts: shared(counts._sum(made.attrname))
+    )
     made.__doc__ = meaning
     return made
 

@@ -54,6 +54,13 @@ def in_turn(number: ndarray) -> Iterator[ndarray]:
         place = place + 1
 
 
+def shared(values: ndarray) -> ndarray:
+    """Return an array that several metrics read so that none can change it."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 class HitArrays(NamedTuple):
     """The arrays of `Hits`, one entry per hit."""
 
@@ -83,7 +90,7 @@ class Hits:
 
     def _entries(self, name: str) -> ndarray:
         values = getattr(self._arrays, name)
-        return values if self._rows is None else values.take(self._rows)
+        return shared(values if self._rows is None else values.take(self._rows))
 
     list = _array("Code of the list.")
     rank = _array("Rank in the list, 1 for the first item.")
@@ -162,8 +169,7 @@ class Hits:
             np.add.at(
                 total, further.list, np.asarray(value(further, *args), np.float64)
             )  # it is slow for integers
-            total.flags.writeable = False
-            known[cut] = total
+            known[cut] = shared(total)
         return known[cut]
 
     @cached_property

@@ -21,7 +21,7 @@ from pandas import DataFrame
 from ..errors import DataError, OptionError
 from ..inputs.sorting import distinct, exact_sums, rank_within
 from ..inputs.true_and_pred import Order
-from .hits import HitArrays, Hits, ratio
+from .hits import HitArrays, Hits, ratio, shared
 from .list_keys import KeyColumns
 from .overlap import Overlap
 from .side_tables.sides import Sides
@@ -186,7 +186,8 @@ class Lists:
     def __init__(self, matched: Matched, k: int | None) -> None:
         self.matched, self.sides = matched, matched.sides
         self.item_weights: Any = matched.item_weights
-        self.n_true, self.n_pred = matched.n_true, matched.n_pred  # before the cut-off
+        # Both are before the cut-off.
+        self.n_true, self.n_pred = shared(matched.n_true), shared(matched.n_pred)
         self.k = np.iinfo(np.int64).max if k is None else k
 
     def __len__(self) -> int:
@@ -219,12 +220,12 @@ class Lists:
     @cached_property
     def n_shown(self) -> ndarray:
         """Number of recommended items among the first k."""
-        return np.minimum(self.n_pred, self.k)
+        return shared(np.minimum(self.n_pred, self.k))
 
     @cached_property
     def n_judged(self) -> ndarray:
         """Number of rows of `true` that judge an item of each list, as relevant or not."""
-        return self.matched.of_true(self.matched.true_lists.n_judged)
+        return shared(self.matched.of_true(self.matched.true_lists.n_judged))
 
     @cached_property
     def hits(self) -> Hits:
@@ -265,7 +266,7 @@ class Lists:
         hits = self.hits
         rank = np.full(len(self), np.inf)
         rank[hits.list[::-1]] = hits.rank[::-1]  # of equal lists the last entry stays
-        return rank
+        return shared(rank)
 
     def sum_hits(self, value: Callable[..., Any], *args: Any) -> ndarray:
         """Sum value(hits, *args) per list; `value` returns one number per hit that does not depend

@@ -38,7 +38,7 @@ from ..inputs.true_and_pred import (
     read_true,
     read_users,
 )
-from .hits import HitArrays, Hits
+from .hits import HitArrays, Hits, shared
 from .list_keys import (
     Block,
     Blocks,
@@ -369,7 +369,7 @@ class _Steps:
         weights = None
         if options.propensity_col is not None:
             given = propensities(self.true, true.row, options.propensity_col)
-            weights = 1 / np.maximum(given, options.propensity_floor)
+            weights = shared(1 / np.maximum(given, options.propensity_floor))
         return Matched(
             keys={name: one for name, one in labels.items() if name not in self.in_true},
             by=self.by_values,

@@ -31,7 +31,7 @@ from ..inputs.ids import as_series, check_labels, read_ids
 from ..inputs.options import Options
 from ..inputs.sorting import distinct, offsets, place_in_run, run_of
 from ..inputs.true_and_pred import ReadRows, read_weights
-from .hits import HitArrays, Hits
+from .hits import HitArrays, Hits, shared
 from .list_keys import KeyColumns
 from .ranked import (
     Ranked,
@@ -236,7 +236,7 @@ def item_values(
             values = of_item[lists.item]
             if n := len(distinct(lists.item[np.isnan(values)])):
                 raise DataError(f"items has no {name!r} for {n:,} items of {table.role}")
-        found.append(values)
+        found.append(shared(values))
     return Values(found[0], found[1], (f"pred[{name!r}]", f"true[{name!r}]"))
 
 

@@ -327,7 +327,11 @@ class Call:
         """
         matched = match(true, pred, self.options, self.given)
         if len(matched):
-            counts = {**matched.side_counts, **matched.counts, **unknown_counts(matched, self.requests)}
+            counts = {
+                **matched.side_counts,
+                **matched.counts,
+                **unknown_counts(matched, self.requests),
+            }
             self.warn(matched.overlap, counts, matched.by)
             return matched
         warn_of_columns(matched.overlap)

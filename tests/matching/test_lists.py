@@ -9,7 +9,8 @@ import pytest
 
 import recdf as rd
 from recdf.inputs.options import Options
-from recdf.matching.hits import Hits
+from recdf.matching.counts import ListCounts
+from recdf.matching.hits import HitArrays, Hits
 from recdf.matching.lists import Lists, Matched
 from recdf.matching.match import match
 
@@ -80,6 +81,23 @@ def test_a_sum_reads_each_hit_once(frames):
 def test_a_shared_sum_is_read_only(frames):
     with pytest.raises(ValueError, match="read-only"):
         matched(*frames).at(3).n_hits[0] = 7
+
+
+def test_no_metric_changes_what_others_read(frames):
+    """`ranks -= 1` in a metric of one's own would move the hits of all other metrics."""
+    true, pred = (frame.assign(price=1.0, chance=0.5) for frame in frames)
+    options = {"value_col": "price", "propensity_col": "chance"}
+    lists = matched(true, pred, **options).at(3)
+    arrays = [
+        *(getattr(lists, name) for name in ("n_true", "n_pred", "n_shown", "n_hits", "n_judged")),
+        *(lists.first_rank, lists.item_weights, lists.values.pred, lists.values.true),
+        *(getattr(lists.hits, name) for name in HitArrays._fields),
+        *(getattr(lists.judged, name) for name in HitArrays._fields),
+    ]
+    counts = ListCounts(lists)
+    for array in [*arrays, counts.shown, counts.hits, counts.relevant, counts.first_shown]:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
 
 
 def test_results_may_be_written_to(frames):
