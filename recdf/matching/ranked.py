@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy import ndarray
 
 from ..errors import DataError, DuplicateError, TieError
@@ -177,8 +178,26 @@ def rank_true(
                     "propensity, so keep one row of each"
                 )
         if options.duplicates == "drop":
+            lists = largest_first(lists, pairs, table, options)
             lists = lists.kept(~flags_at(repeat, len(lists.item)))
     return lists, gain[lists.row] if number else gain[: len(lists.item)]
+
+
+def largest_first(lists: Ranked, pairs: Pairs, table: ReadRows, options: Options) -> Ranked:
+    """Of the rows of an item that have equal numbers, let the one with the largest values stand
+    first, so that the order of the rows does not decide."""
+    if table.number is None:
+        return lists
+    rows = lists.row[np.stack([pairs.first, pairs.repeat])]
+    same = np.equal(*table.number[rows])
+    rows = rows[:, same].ravel()
+    frame = table.frame.iloc[table.frame_rows(rows)]
+    names = ("purchases", "clicks", table.number_col, options.value_col)
+    values = [pd.to_numeric(frame[name], errors="coerce") for name in names if name in frame]
+    order = np.lexsort([-rows, *(one.to_numpy(float, na_value=np.nan) for one in values)])
+    row = lists.row.copy()
+    row[np.tile(pairs.first[same], 2)[order]] = rows[order]  # the last one stays
+    return replace(lists, row=row)
 
 
 def repeats(lists: Ranked, n_items: int) -> Pairs:
@@ -288,7 +307,7 @@ def relevant_last(lists: Ranked, pairs: Pairs, gain: ndarray) -> tuple[Ranked, P
 
 
 def settle_pairs(
-    lists: Ranked, pairs: Pairs, options: Options
+    lists: Ranked, pairs: Pairs, table: ReadRows, options: Options
 ) -> tuple[Ranked, Pairs, dict[str, int]]:
     """Apply the options that need the pairs: repeated items, and condensed lists.
 
@@ -301,6 +320,7 @@ def settle_pairs(
         counts["pred_duplicates"] = len(pairs.repeat)
         if options.duplicates == "drop":
             keep[pairs.repeat] = False
+            lists = largest_first(lists, pairs, table, options)
     if options.judged_only:
         judged = pairs.has_sought(len(keep))
         counts["pred_unjudged"] = int((keep & ~judged).sum())
