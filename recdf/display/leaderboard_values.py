@@ -75,6 +75,7 @@ def segment_groups(result: Evaluation, segments: DataFrame) -> dict[Group, np.nd
     places, first_row = list_places(result, model_rows(result))
     joined = known.of_lists(result.per_user[known.keys].take(first_row)).fillna(-1)
     found: dict[Group, np.ndarray] = {}
+    known.warn_unknown((joined < 0).to_numpy()[places].sum(axis=0).max(), len(places))
     for name, own in names.items():
         _, *rows = split(joined[name].to_numpy(int)[places] + 1, len(own) + 1)
         found |= {(str(name), one): at for one, at in zip(own, rows, strict=True)}
@@ -237,8 +238,9 @@ class RowsInBuckets:
         self.key = key
         self.models = labels(given.by_values, spec["by"])
         known, names = (Segments([]), {}) if segments is None else coded_segments(segments, key)
+        self.known = known
         self.groups = [ALL_LISTS]
-        first = dict[Any, int]()
+        self.first = first = dict[Any, int]()
         for name, values in names.items():
             first[name] = len(self.groups)
             self.groups += [(str(name), one) for one in values]
@@ -280,9 +282,11 @@ class RowsInBuckets:
 
     def group_means(self, columns: list[str]) -> list[DataFrame]:
         """Return the means of every model within the groups of all columns of segments."""
-        if not (self.groups[1:] and self.per_list):
+        if not (self.first and self.per_list):
             return []
         moments = self._moments
+        n = np.append(moments.rows.reshape(len(self.groups), -1).sum(axis=1), 0)
+        self.known.warn_unknown(n[0] - np.add.reduceat(n, [*self.first.values()]).min(), n[0])
         confidence = self.result.spec.get("confidence", CONFIDENCE)
         cells = np.flatnonzero(moments.rows)
         cells = cells[cells >= len(self.models)]

@@ -50,7 +50,8 @@ def test_dates_of_any_kind_and_nulls_are_cut(result, zone, unit):
     )
     days = days.dt.tz_localize(zone).where(np.arange(400) != 7)
     segments = pd.DataFrame({"user_id": range(400), "day": days})
-    frame = rd.leaderboard(result, segments=segments).frame
+    with pytest.warns(rd.UnknownWarning, match="of 800 rows of per_user have no day"):
+        frame = rd.leaderboard(result, segments=segments).frame
     own = frame[(frame["segment"] == "day") & (frame["model"] == "a")]
     assert sorted(own["n"]) == [99, 100, 100, 100]  # the list without a date is in none
 
@@ -64,6 +65,31 @@ def test_thousands_of_names_are_asked_about(result, tmp_path):
     ):
         with pytest.raises(rd.OptionError, match="has 400 different values, such as 't0'"):
             call()
+
+
+def test_users_without_a_segment_are_told(result, tmp_path):
+    """Nobody with one is an error; a frame of polars is read as one of pandas is."""
+    users = pd.DataFrame({"user_id": range(400), "few": [1, 2] * 200})
+    calls = (
+        lambda segments: rd.leaderboard(result, segments=segments),
+        lambda segments: rd.report(result, tmp_path / "r.html", segments=segments, overwrite=True),
+        lambda segments: result.compare_models(segments=segments),
+    )
+    for call in calls:
+        call(pytest.importorskip("polars").from_pandas(users))
+        with pytest.warns(rd.UnknownWarning, match="200 of 800 rows of per_user have no few"):
+            call(users[:300])
+        for none in (users.assign(few=None), users.assign(user_id=users["user_id"] + 900)):
+            with pytest.raises(rd.OptionError, match="segments= has a segment for none of"):
+                call(none)
+
+
+def test_a_carried_column_of_nulls_is_no_segment(tmp_path):
+    true = {"u": ["a"], "v": ["b"]}
+    pred = pd.DataFrame({"user_id": ["u", "v"], "item_id": ["a", "x"], "few": None})
+    result = rd.evaluate(true, pred, "mrr@1", carry="few")
+    page = rd.report(result, tmp_path / "r.html").read_text()
+    assert "Not looked at: segments of users" in page
 
 
 def test_ids_of_another_type_say_so(result):

@@ -114,7 +114,11 @@ BOARDS = {
 def assert_same_board(result_under, name):
     """The leaderboard of an engine's result is that of the same rows in memory."""
     options, asked = BOARDS[name]
-    found, expected = (rd.leaderboard(one, **asked) for one in result_under(options))
+    (found, warned_of), (expected, of_memory) = (
+        warned(rd.leaderboard, one, **asked) for one in result_under(options)
+    )
+    assert warned_of == of_memory
+    assert bool(warned_of) == ("country" in asked.get("segments", ()))
     pd.testing.assert_frame_equal(found.frame, expected.frame, rtol=1e-9, atol=1e-12)
     assert found.notes == expected.notes
     told, said = (
@@ -137,12 +141,13 @@ def assert_errors_of_boards(result_under):
 
 def assert_errors_of_pairs(result_under):
     result, _ = result_under({"users": "pred"})
-    alone = {"segments": OF_USERS.assign(country=None), "by": "country", "missing": "drop"}
-    with (
-        pytest.warns(rd.UnknownWarning, match="have no country"),
-        pytest.raises(rd.OptionError, match="lists of the baseline 'svd' and another model"),
+    none = OF_USERS.assign(country=None)[["user_id", "country"]]
+    for call in (
+        lambda: result.compare_models("mrr@1", baseline="svd", segments=none, missing="drop"),
+        lambda: rd.leaderboard(result, segments=none),
     ):
-        result.compare_models("mrr@1", baseline="svd", **alone)
+        with pytest.raises(rd.OptionError, match="segments= has a segment for none of the users"):
+            call()
     for options, error, words in [
         ({}, rd.DataError, r"has a value for .* only in .* \(found in one of 3 buckets of users"),
         ({"baseline": "sdv"}, rd.OptionError, "is not a model; models are .*; did you mean 'svd'"),

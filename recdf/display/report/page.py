@@ -418,7 +418,7 @@ def carried_segments(result: Evaluation) -> GivenTable:
     names = [
         name
         for name in spec.get("carry", {})
-        if name in table and table[name].nunique() <= MANY_SEGMENTS
+        if name in table and 0 < table[name].nunique() <= MANY_SEGMENTS
     ]
     keys = spec["user_col"]
     found = table[[*keys, *names]].drop_duplicates()

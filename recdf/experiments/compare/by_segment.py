@@ -13,7 +13,7 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from ...errors import ColumnError, OptionError, UnknownWarning, warn_user
-from ...inputs.door import checks_names
+from ...inputs.door import checks_names, table_of_users
 from ...inputs.sorting import cut_like
 from ...judge.cautions.table import UNLIKE
 from ...judge.choices import Columns, Correction, Share
@@ -62,6 +62,7 @@ class Segments(NamedTuple):
         `every` allows for several columns that nobody names."""
         if segments is None:
             return cls(by)
+        segments = table_of_users(segments, "segments")
         keys = [name for name in user_col if name in frame_of("segments", segments)]
         names = [name for name in segments.columns if name not in keys]
         if not keys or not names:
@@ -111,7 +112,9 @@ class Segments(NamedTuple):
         return (int(np.count_nonzero(~there)), len(there)), parts
 
     def warn_unknown(self, n: int, of: int) -> None:
-        """Warn of rows that have no segment."""
+        """Warn of rows that have no segment; no row with one is an error."""
+        if n == of and self.known is not None:
+            raise OptionError("⟦segments=⟧ has a segment for none of the users of the result")
         if n:
             warn_user(
                 f"{n:,} of {of:,} rows of per_user have no {' and '.join(self.names)}; they are in "
