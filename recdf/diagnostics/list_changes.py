@@ -246,7 +246,7 @@ def _merged(
     """Merge two tables on ids. Objects, and those of two dtypes, are compared by their codes, since
     `pandas.merge` makes floats of some, and refuses others."""
     kinds = one[keys].dtypes
-    if kinds.equals(two[keys].dtypes) and not kinds.eq(object).any():
+    if kinds.equals(two[keys].dtypes) and not kinds.eq("object").any():
         return one.merge(two, on=keys, how=how, **more)
     codes, n = key_codes([("before", one), ("after", two)], keys)
     coded = [
@@ -262,7 +262,7 @@ def _merged(
 
 def _weights_of(side: Side) -> Any:
     """Return the weights that a side was evaluated with, 1 without any."""
-    name = side.spec.get("weight")
+    name: Any = side.spec.get("weight")
     if name in side.per_user:
         return read_weight(side.per_user, side.role, name)
     warn_of_weights(side.per_user, side.role, ())

@@ -50,6 +50,7 @@ from ..stats.resampling import (
     replicate_statistic,
     standard_error,
 )
+from .spec import better_of
 from .value_moments import (
     CONFIDENCE,
     groups_of,
@@ -158,7 +159,7 @@ def summarize(
     errors. "gmean" is exp(mean of ln max(x, 1e-5)), se the delta method's: value · se of the mean
     of logarithms; its interval is that of the mean of logarithms, put through exp. "urisk" is the
     mean of d where d ≥ 0 and of (1 + alpha) · d elsewhere, with d = x − the value that `base` has
-    for the list (Wang et al. 2012). "median", "min", "max" and a number q between 0 and 1 are
+    for the list (Wang et al. 2012); where smaller is better, d > 0 counts 1 + alpha times. "median", "min", "max" and a number q between 0 and 1 are
     quantiles, linear between two values; "std" has divisor n − 1. Errors and percentile intervals
     of quantiles and std are those of the Poisson bootstrap, over the units where there are any.
 
@@ -403,7 +404,9 @@ def reduced(
             values = x
             if stat == "urisk" and against is not None:
                 values = x - against[name].to_numpy(np.float64, na_value=np.nan)
-                values = np.where(values < 0, (1 + how.alpha) * values, values)
+                meant = spec.get("metrics", {}).get(name, {}).get("definition", name)
+                lost = values > 0 if better_of(meant) == "smaller" else values < 0
+                values = np.where(lost, (1 + how.alpha) * values, values)
             table = of(values)
             if stat == "sum":
                 table[ERRORS] = table[ERRORS].mul(table["n"], axis=0)

@@ -200,6 +200,17 @@ def test_risk_against_a_baseline():
             summarize(**wrong)
 
 
+def test_a_later_first_hit_is_a_loss():
+    """Of a metric for which smaller is better, what is added to it counts more."""
+    true = {"u": ["a"], "v": ["a"]}
+    early, late = (
+        rd.evaluate(true, {"u": row, "v": row}, {"first": "first_rank@2", "mrr": "mrr@2"})
+        for row in (["a", "x"], ["x", "a"])
+    )
+    for result, base, values in ((early, late, [-1, 0.5]), (late, early, [6, -3])):
+        assert result.summarize(stat="urisk", base=base, alpha=5)["value"].tolist() == values
+
+
 def test_evaluations_are_taken_whole():
     true = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": [1, 2, 1, 3]})
     pred = pd.DataFrame({"user_id": [1, 1, 2, 2, 3], "item_id": [1, 5, 7, 1, 4], "model": "m"})
