@@ -38,6 +38,26 @@ def test_longtail_by_hand():
     assert past == pytest.approx([0, 0, 0, 0.7, 0.3, 0])
 
 
+@pytest.mark.parametrize("kind", ["float64", "category", object])
+def test_longtail_matches_ids_and_no_order_of_rows(kind):
+    """Ids of other types are the same ids; of equally popular items, those with the smaller ids
+    are the head, as for `aplt`."""
+    table = pd.DataFrame({"item_id": [3, 1, 2], "shown": [5, 3, 2], "share": [0.5, 0.3, 0.2]})
+    log = pd.DataFrame({"item_id": [2, 3, 1, 1]})
+    for rows in (log, log[::-1], pd.concat([log, pd.DataFrame({"item_id": [None]})])):
+        data = rd.plot.longtail.data(table, rows.astype({"item_id": kind}))
+        own = data[data["model"] == "all lists"].set_index("band")["share"]
+        assert own[["20–50 %", "50–100 %", "not in log"]].tolist() == pytest.approx([0.3, 0.7, 0])
+    assert rd.plot.longtail.data(table, log)["share"].tolist() == data["share"].tolist()
+    four = pd.DataFrame({"item_id": [1, 2, 3, 4], "shown": [1, 2, 3, 4], "share": 0.25})
+    for ids in ([1, 2, 3, 4], [4, 3, 2, 1]):
+        data = rd.plot.longtail.data(four, pd.DataFrame({"item_id": ids}))
+        own = data[data["model"] == "all lists"].set_index("band")["share"]
+        assert own["20–50 %"] == pytest.approx(0.3)  # the items 1 and 2
+    with pytest.raises(rd.IdTypeError, match="can never match"):
+        rd.plot.longtail.data(table, log.astype(str))
+
+
 def test_position_draws_its_table(shop):
     table = rd.diagnostics.position_table(shop.true, shop.pred, k=4, by="model")
     data = rd.plot.position.data(table)

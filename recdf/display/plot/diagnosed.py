@@ -16,6 +16,7 @@ from ...diagnostics.history import History
 from ...errors import DataError, OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
+from ...judge.per_user_columns import key_codes
 from ...tables.cells import amount, columns_before, estimated, short_names
 from ..given_tables import JOINED_BY, chosen, count_text, labels, need, need_history, picked
 from .picture import (
@@ -154,9 +155,13 @@ def longtail(
     18  past interactions  0.036
     >>> ax = rd.plot.longtail(table, shop.log)
     """
-    item, shown = _shown(exposure_table)
+    item, _ = _shown(exposure_table)
     need(log, "log", [item], "past interactions with the item column of exposure_table")
-    past = log[item].value_counts(sort=False).sort_values(ascending=False, kind="stable")
+    # Codes are in the order of the ids: of equally popular items, the smaller id comes first.
+    tables = [("exposure_table", exposure_table), ("log", log[[item]].dropna())]
+    (own, known), _ = key_codes(tables, [item])
+    _, shown = _shown(exposure_table.assign(**{item: own}))
+    past = Series(known).value_counts().sort_index().sort_values(ascending=False, kind="stable")
     if not len(past):
         raise DataError("log has no rows; popularity bands need past interactions")
     # An item at rank r of n belongs to the first band whose edge is at least r/n.
