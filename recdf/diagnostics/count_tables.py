@@ -17,10 +17,10 @@ from pandas import DataFrame
 
 from ..docstrings import says_as
 from ..errors import ColumnError
-from ..evaluation.summary import recommender_columns, summarize
+from ..evaluation.summary import HasPerUser, per_user_table, recommender_columns, summarize
 from ..evaluation.value_moments import CONFIDENCE
 from ..inputs.codes import first_rows
-from ..inputs.door import checks_names, takes_options
+from ..inputs.door import checks_names, table_of_users, takes_options
 from ..inputs.frames import column, float_column
 from ..inputs.ids import alike_ids, with_alike_ids
 from ..inputs.options import CallArguments, as_columns
@@ -317,7 +317,7 @@ def exposure_table(
 @says_as(summarize)
 @checks_names
 def user_gap(
-    per_user: DataFrame,
+    per_user: DataFrame | HasPerUser,
     by: Columns,
     *,
     metrics: Columns | None = None,
@@ -332,7 +332,7 @@ def user_gap(
 
     Parameters
     ----------
-    per_user : DataFrame
+    per_user : DataFrame or Evaluation
         `Evaluation.per_user`, joined to a table of users, many rows to one.
     by : str or list of str
         Columns that tell the groups of users apart.
@@ -370,7 +370,9 @@ def user_gap(
       metric  k  gap  mad  low  high  n_groups
     0    mrr  1  1.0  1.0  0.0   1.0         2
     """
-    apart = recommender_columns(per_user, "within") if within is None else as_columns(within)
+    per_user = table_of_users(per_user, "per_user")
+    lists = per_user_table(per_user)
+    apart = recommender_columns(lists, "within") if within is None else as_columns(within)
     recommenders = [name for name in apart if name not in as_columns(by)]
     table = summarize(per_user, [*recommenders, *as_columns(by)], metrics=metrics)
     rows = []

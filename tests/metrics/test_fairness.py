@@ -98,6 +98,17 @@ def test_user_gap():
         [2, 0.5, 1 / 3, 0.5, 1, 3]
     )
     assert table.loc["hitrate", ["gap", "mad"]].tolist() == close([0.5, 1 / 3])
+    lists = {u: "nnooll"[u] for u in range(6)}
+    carried = pd.DataFrame(
+        [(u, item, lists[u]) for u, items in pred.items() for item in items],
+        columns=["user_id", "item_id", "segment"],
+    )
+    result = rd.evaluate(true, carried, ["mrr", "hitrate"], k=2, carry="segment")
+    polars = pytest.importorskip("polars")
+    for given in (result, polars.from_pandas(joined), polars.from_pandas(joined).lazy()):
+        found = rd.diagnostics.user_gap(given, by="segment", within=[]).set_index("metric")
+        pd.testing.assert_frame_equal(found, table)
+    assert len(rd.diagnostics.user_gap(result, by="segment")) == 2
 
 
 def test_user_gap_per_recommender():
