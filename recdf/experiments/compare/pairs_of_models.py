@@ -30,6 +30,7 @@ from ...judge.per_user_columns import (
 from ...judge.users import ModelRows, model_pairs, paired_values, read_model_rows
 from ...progress import Progress
 from ...stats.resampling import wilcoxon
+from ..join.join_experiment import zero_is_worst
 from ..metric_bounds import (
     MetricBounds,
     bounds_of,
@@ -140,10 +141,11 @@ class ComparedModels(NamedTuple):
                 labels = [one for one in (name, cheap_column(name)) if one in frames[0]]
                 tables = [*map(runs.table, labels)]
                 found.seen[name] = seen_bounds(*tables)
+                takes_zero = len(labels) == 1 and zero_is_worst(name)
                 for pair in self.pairs:
                     has = n_pred[[*pair]] > 0 if some_lack else None
                     values = [
-                        paired_values(*one, pair, runs, self.settings.missing, len(labels) == 1)
+                        paired_values(*one, pair, runs, self.settings.missing, takes_zero)
                         for one in zip(labels, tables, strict=True)
                     ]
                     sums = found.sums[name, *pair] = read_pair(values[0], runs, has)
