@@ -114,7 +114,9 @@ def compare_conventions(
     call = Call.from_arguments(compare_conventions, {**options, **sides})  # checks names and values
     sides = as_frames(call.given, call.options)  # each convention reads them
     records = [
-        record for like in as_columns(conventions) if (record := find_convention(like)) is not None
+        record
+        for like in as_columns(conventions)
+        if (record := find_convention(like, "conventions")) is not None
     ]
     if not records:
         raise OptionError("conventions is empty; name at least one")

@@ -16,12 +16,12 @@ import pandas as pd
 from pandas import DataFrame
 
 from ..docstrings import says_as
-from ..errors import ColumnError
+from ..errors import ColumnError, DataError, examples
 from ..evaluation.summary import HasPerUser, per_user_table, recommender_columns, summarize
 from ..evaluation.value_moments import CONFIDENCE
 from ..inputs.codes import first_rows
 from ..inputs.door import checks_names, table_of_users, takes_options
-from ..inputs.frames import column, float_column
+from ..inputs.frames import EXACT, column, float_column
 from ..inputs.ids import alike_ids, with_alike_ids
 from ..inputs.options import CallArguments, as_columns
 from ..inputs.sorting import place_in_run, run_of, spans
@@ -219,6 +219,8 @@ def position_table(
             of_list = of_list[known]
             at = at[known]
             values = np.unique(at)
+            if beyond := examples(values[np.abs(values) >= EXACT]):
+                raise DataError(f"pred[{position_col!r}] holds {beyond}; expected positions")
             if (values == np.floor(values)).all():
                 values = values.astype(np.int64)
         _refuse_names(matched.by.columns, [name, "shown", "hits", "hit_rate", "ci_low", "ci_high"])

@@ -515,10 +515,10 @@ LIKE = either(
 )
 
 
-def find_convention(like: str | Convention | None) -> Convention | None:
+def find_convention(like: str | Convention | None, argument: str = "like") -> Convention | None:
     """Return the convention of this name, or the caller's own `Convention` as it is."""
     if like is not None:
-        LIKE.check("like", like)
+        LIKE.check(argument, like)
     return CONVENTIONS[like] if isinstance(like, str) else like
 
 

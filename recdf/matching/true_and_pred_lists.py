@@ -225,19 +225,23 @@ def item_values(
     the catalogue."""
     of_item = None
     found = []
+    where = []
     if catalogue is not None and name in catalogue.frame.columns:
         row_of = unique_rows(items.codes[2], items.n, "items")
         of_item = np.append(read_values(catalogue.frame, name, "items"), np.nan)[row_of]
     for table, lists in (pred, true):
+        role = table.role
         if of_item is None or name in table.frame.columns:
             values = read_values(table.frame, name, table.role)
             values = values.take(table.frame_rows(lists.row))
         else:
             values = of_item[lists.item]
+            role = "items"
             if n := len(distinct(lists.item[np.isnan(values)])):
                 raise DataError(f"items has no {name!r} for {n:,} items of {table.role}")
         found.append(shared(values))
-    return Values(found[0], found[1], (f"pred[{name!r}]", f"true[{name!r}]"))
+        where.append(f"{role}[{name!r}]")
+    return Values(found[0], found[1], (where[0], where[1]))
 
 
 WEIGHT_PLACES = {

@@ -233,3 +233,10 @@ def test_profile_of_empty_pred_with_scores_has_no_quantiles():
     table = rd.diagnostics.data_profile(true, pred).set_index("quantity")["value"]
     assert table["rows_pred"] == 0
     assert table.loc["score_q01":"score_q99"].isna().tolist() == [True] * 5
+
+
+@pytest.mark.parametrize("position", [np.inf, -np.inf, 2.0**70])
+def test_positions_that_are_none_are_refused(position):
+    pred = pd.DataFrame({"user_id": 1, "item_id": [1, 2], "at": [1.0, position]})
+    with pytest.raises(rd.DataError, match=r"pred\['at'\] holds .*; expected positions"):
+        rd.diagnostics.position_table(pred, pred, 2, position_col="at")

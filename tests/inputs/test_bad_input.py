@@ -650,3 +650,18 @@ def test_ids_in_the_index_of_a_series_are_refused():
     ids = true["user_id"].drop_duplicates()
     for given in (ids, ids.set_axis(pd.Index(ids)), ids.value_counts().index):
         assert calls["users"](given).summary["n"].item() == 2
+
+
+def test_an_error_names_the_frame_that_holds_the_value():
+    true = pd.DataFrame({"user_id": [1], "item_id": [1]})
+    below, prices = (pd.DataFrame({"item_id": [1], "price": [one]}) for one in (-1.0, 1.0))
+    own = true.assign(price=-1.0)
+    for frames, items, role in (
+        ((true, true), below, "items"),
+        ((true, own), prices, "pred"),
+        ((own, true), prices, "true"),
+    ):
+        with pytest.raises(rd.DataError, match=rf"{role}\['price'\] holds 1 negative values"):
+            rd.revenue(*frames, value_col="price", items=items)
+    with pytest.raises(rd.OptionError, match="^conventions='foo'; valid are 'trec_eval'"):
+        rd.diagnostics.compare_conventions(true, true, "ndcg", conventions=["foo"])
