@@ -213,14 +213,13 @@ def diff(
                 "results; pass their recommendations as ⟦+pred=⟧, or leave it out"
             )
     per_list = items = None
-    metrics: list[str] = []
+    metrics: dict[str, list[float]] = {}
     unlike: list[str] = []
-    weights: list[Any] = []
     if of_results:
         sides = read_side("before", before), read_side("after", after)
         keys = keys or sides[0].spec.get("user_col") or ["user_id"]
         item_col = item_col or sides[0].options.get("item_col")
-        per_list, metrics, unlike, weights = _metrics_of_both(sides, keys)
+        per_list, metrics, unlike = _metrics_of_both(sides, keys)
     keys = keys or ["user_id"]
     if pred is not None or per_list is None:
         options = {
@@ -236,7 +235,7 @@ def diff(
             lists = _churn(items, k, p, keys).drop(columns="status")
             per_list = _merged(per_list, lists, keys, "left")
             per_list = per_list.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
-    summary = _summary(per_list, metrics, weights, (f"overlap@{k}", f"rbo@{k}"))
+    summary = _summary(per_list, metrics, (f"overlap@{k}", f"rbo@{k}"))
     return Diff(summary, per_list, items, tuple(unlike))
 
 
@@ -271,17 +270,17 @@ def _weights_of(side: Side) -> Any:
 
 def _metrics_of_both(
     sides: Sequence[Side], keys: list[str]
-) -> tuple[DataFrame, list[str], list[str], list[Any]]:
-    """Return one row per list with the metrics of both sides, and their differences; the names of
-    the metrics; what both were not evaluated alike with; and the weights of each side."""
+) -> tuple[DataFrame, dict[str, list[float]], list[str]]:
+    """Return one row per list with the metrics of both sides, and their differences; the means of
+    each metric over the lists of both; and what both were not evaluated alike with."""
     tables = [side.per_user for side in sides]
     # It also says what is wrong with the keys.
     runs = rows_of_sides(sides, keys)
-    metrics = [
-        name
+    metrics: dict[str, list[float]] = {
+        name: []
         for name in float_columns(tables, [*keys, "weight"])
         if all(name in side.spec.get("metrics", [name]) for side in sides)
-    ]
+    }
     if not metrics:
         one, two = (", ".join(map(str, table.select_dtypes("float"))) for table in tables)
         raise OptionError(f"before has {one} and after {two}: no metric of both")
@@ -292,32 +291,29 @@ def _metrics_of_both(
     rows = _merged(own, other, keys, suffixes=("_before", "_after"), indicator="status")
     words = rows["status"].cat.rename_categories({"left_only": "left", "right_only": "entered"})
     parts = [rows[keys].assign(status=words.astype("str"))]
-    for name in metrics:
+    for name, means in metrics.items():
         pair = rows[[f"{name}_before", f"{name}_after"]].astype(float)
         parts.append(pair.assign(**{f"{name}_diff": pair.iloc[:, 1] - pair.iloc[:, 0]}))
+        both = parts[-1].notna().all(axis=1)
+        for side in ("before", "after"):
+            values, weight = (rows[both][f"{one}_{side}"].to_numpy(float) for one in (name, WEIGHT))
+            means.append(mean(values, weight))
     found = data_checks(sides, runs, metrics)
     unlike = [
         f"{what}: {one.own} before, {one.base} after"
         for what, one in {"truth": found.pop("truth"), **found}.items()
         if one.differs
     ]
-    weights = [rows[f"{WEIGHT}_{side}"].to_numpy(float) for side in ("before", "after")]
-    return pd.concat(parts, axis=1), metrics, unlike, weights
+    return pd.concat(parts, axis=1), metrics, unlike
 
 
 def _summary(
-    per_list: DataFrame, metrics: Sequence[str], weights: Sequence[Any], churn: Sequence[str]
+    per_list: DataFrame, metrics: Mapping[str, list[float]], churn: Sequence[str]
 ) -> DataFrame:
     """Return one row per metric over the lists of both sides, and one per measure of churn."""
     rows = []
-    for name in metrics:
-        there = per_list[f"{name}_diff"].notna().to_numpy()
-        both = per_list[there]
-        gain = both[f"{name}_diff"] * (-1 if better_of(name) == "smaller" else 1)
-        means = [
-            mean(both[f"{name}_{side}"].to_numpy(), weight[there])
-            for side, weight in zip(("before", "after"), weights, strict=True)
-        ]
+    for name, means in metrics.items():
+        gain = per_list[f"{name}_diff"].dropna() * (-1 if better_of(name) == "smaller" else 1)
         counts = len(gain), (gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()
         rows.append((name, *means, means[1] - means[0], *counts))
     for name in [one for one in churn if one in per_list]:

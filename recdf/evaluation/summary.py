@@ -159,9 +159,10 @@ def summarize(
     errors. "gmean" is exp(mean of ln max(x, 1e-5)), se the delta method's: value · se of the mean
     of logarithms; its interval is that of the mean of logarithms, put through exp. "urisk" is the
     mean of d where d ≥ 0 and of (1 + alpha) · d elsewhere, with d = x − the value that `base` has
-    for the list (Wang et al. 2012); where smaller is better, d > 0 counts 1 + alpha times. "median", "min", "max" and a number q between 0 and 1 are
-    quantiles, linear between two values; "std" has divisor n − 1. Errors and percentile intervals
-    of quantiles and std are those of the Poisson bootstrap, over the units where there are any.
+    for the list (Wang et al. 2012); where smaller is better, d > 0 counts 1 + alpha times.
+    "median", "min", "max" and a number q between 0 and 1 are quantiles, linear between two values;
+    "std" has divisor n − 1. Errors and percentile intervals of quantiles and std are those of the
+    Poisson bootstrap, over the units where there are any.
 
     Parameters
     ----------

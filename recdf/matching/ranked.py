@@ -191,10 +191,10 @@ def largest_first(lists: Ranked, pairs: Pairs, table: ReadRows, options: Options
     rows = lists.row[np.stack([pairs.first, pairs.repeat])]
     same = np.equal(*table.number[rows])
     rows = rows[:, same].ravel()
-    frame = table.frame.iloc[table.frame_rows(rows)]
-    names = ("purchases", "clicks", table.number_col, options.value_col)
-    values = [pd.to_numeric(frame[name], errors="coerce") for name in names if name in frame]
-    order = np.lexsort([-rows, *(one.to_numpy(float, na_value=np.nan) for one in values)])
+    names = ["purchases", "clicks", table.number_col, options.value_col]
+    of_rows = table.frame.iloc[table.frame_rows(rows)].reindex(columns=names)
+    values = of_rows.apply(pd.to_numeric, errors="coerce").to_numpy(float, na_value=np.nan)
+    order = np.lexsort([-rows, *values.T])
     row = lists.row.copy()
     row[np.tile(pairs.first[same], 2)[order]] = rows[order]  # the last one stays
     return replace(lists, row=row)

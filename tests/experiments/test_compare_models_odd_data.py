@@ -121,7 +121,7 @@ def test_zero_for_a_model_that_lacks_users_is_no_gift():
     }
     with pytest.raises(OptionError, match=r"'first_rank@5' a 0 for 20 users.*missing=\"drop\""):
         rd.compare_models(frames, missing="zero")
-    with pytest.raises(rd.DataError, match='pass missing="drop" to leave them out$'):
+    with pytest.raises(rd.DataError, match=r'pass missing="drop" to leave them out$'):
         rd.compare_models(frames, "first_rank@5")
     assert rd.compare_models(frames, "mrr@5", missing="zero")["verdict"].tolist() == ["better"]
     inner = rd.compare_models(frames, missing="drop")

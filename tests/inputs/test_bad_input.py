@@ -663,5 +663,5 @@ def test_an_error_names_the_frame_that_holds_the_value():
     ):
         with pytest.raises(rd.DataError, match=rf"{role}\['price'\] holds 1 negative values"):
             rd.revenue(*frames, value_col="price", items=items)
-    with pytest.raises(rd.OptionError, match="^conventions='foo'; valid are 'trec_eval'"):
+    with pytest.raises(rd.OptionError, match=r"^conventions='foo'; valid are 'trec_eval'"):
         rd.diagnostics.compare_conventions(true, true, "ndcg", conventions=["foo"])

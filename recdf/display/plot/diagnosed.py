@@ -159,8 +159,8 @@ def longtail(
     need(log, "log", [item], "past interactions with the item column of exposure_table")
     # Codes are in the order of the ids: of equally popular items, the smaller id comes first.
     tables = [("exposure_table", exposure_table), ("log", log[[item]].dropna())]
-    (own, known), _ = key_codes(tables, [item])
-    _, shown = _shown(exposure_table.assign(**{item: own}))
+    (codes, known), _ = key_codes(tables, [item])
+    _, shown = _shown(exposure_table.assign(**{item: codes}))
     past = Series(known).value_counts().sort_index().sort_values(ascending=False, kind="stable")
     if not len(past):
         raise DataError("log has no rows; popularity bands need past interactions")
