@@ -241,7 +241,7 @@ REFUSED_CALLS = {
     "conventions": (
         lambda: rd.diagnostics.compare_conventions(LISTS, LISTS, ["ndcg"], conventions=3),
         rd.OptionError,
-        "like=3; valid are 'trec_eval'",
+        "conventions=3; valid are 'trec_eval'",
     ),
     "a key that is named twice": (
         lambda: rd.experiments.interleave(LISTS, LISTS, user_col=["user_id", "user_id"]),
