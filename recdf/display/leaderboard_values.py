@@ -75,9 +75,9 @@ def segment_groups(result: Evaluation, segments: DataFrame) -> dict[Group, np.nd
     places, first_row = list_places(result, model_rows(result))
     joined = known.of_lists(result.per_user[known.keys].take(first_row)).fillna(-1)
     found: dict[Group, np.ndarray] = {}
-    known.warn_unknown((joined < 0).to_numpy()[places].sum(axis=0).max(), len(places))
     for name, own in names.items():
-        _, *rows = split(joined[name].to_numpy(int)[places] + 1, len(own) + 1)
+        lacking, *rows = split(joined[name].to_numpy(int)[places] + 1, len(own) + 1)
+        known._replace(names=[name]).warn_unknown(len(lacking), len(places))
         found |= {(str(name), one): at for one, at in zip(own, rows, strict=True)}
     return found
 
@@ -240,7 +240,7 @@ class RowsInBuckets:
         known, names = (Segments([]), {}) if segments is None else coded_segments(segments, key)
         self.known = known
         self.groups = [ALL_LISTS]
-        self.first = first = dict[Any, int]()
+        first = dict[Any, int]()
         for name, values in names.items():
             first[name] = len(self.groups)
             self.groups += [(str(name), one) for one in values]
@@ -282,11 +282,13 @@ class RowsInBuckets:
 
     def group_means(self, columns: list[str]) -> list[DataFrame]:
         """Return the means of every model within the groups of all columns of segments."""
-        if not (self.first and self.per_list):
+        if not (self.known.names and self.per_list):
             return []
         moments = self._moments
-        n = np.append(moments.rows.reshape(len(self.groups), -1).sum(axis=1), 0)
-        self.known.warn_unknown(n[0] - np.add.reduceat(n, [*self.first.values()]).min(), n[0])
+        n = moments.rows.reshape(len(self.groups), -1).sum(axis=1)
+        for name in self.known.names:
+            own = [column == str(name) for column, _ in self.groups]
+            self.known._replace(names=[name]).warn_unknown(n[0] - n[own].sum(), n[0])
         confidence = self.result.spec.get("confidence", CONFIDENCE)
         cells = np.flatnonzero(moments.rows)
         cells = cells[cells >= len(self.models)]

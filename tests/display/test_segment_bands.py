@@ -80,7 +80,7 @@ def test_users_without_a_segment_are_told(result, tmp_path):
         with pytest.warns(rd.UnknownWarning, match="200 of 800 rows of per_user have no few"):
             call(users[:300])
         for none in (users.assign(few=None), users.assign(user_id=users["user_id"] + 900)):
-            with pytest.raises(rd.OptionError, match="segments= has a segment for none of"):
+            with pytest.raises(rd.OptionError, match="segments= has few for none of"):
                 call(none)
 
 

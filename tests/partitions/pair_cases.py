@@ -146,7 +146,7 @@ def assert_errors_of_pairs(result_under):
         lambda: result.compare_models("mrr@1", baseline="svd", segments=none, missing="drop"),
         lambda: rd.leaderboard(result, segments=none),
     ):
-        with pytest.raises(rd.OptionError, match="segments= has a segment for none of the users"):
+        with pytest.raises(rd.OptionError, match="segments= has country for none of the users"):
             call()
     for options, error, words in [
         ({}, rd.DataError, r"has a value for .* only in .* \(found in one of 3 buckets of users"),

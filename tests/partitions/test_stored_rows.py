@@ -41,7 +41,8 @@ def test_rows_stay_in_their_file(stored, monkeypatch):
     monkeypatch.setattr(in_files, "read_tables", never)
     result._per_user = never
     asked = {"segments": OF_USERS, "baseline": "svd"}
-    found, expected = (rd.leaderboard(one, **asked) for one in (result, in_memory))
+    with pytest.warns(rd.UnknownWarning, match="have no country"):
+        found, expected = (rd.leaderboard(one, **asked) for one in (result, in_memory))
     pd.testing.assert_frame_equal(found.frame, expected.frame, rtol=1e-9, atol=1e-12)
     pd.testing.assert_frame_equal(found.comparisons, expected.comparisons, rtol=1e-9, atol=1e-12)
     assert found.notes == expected.notes

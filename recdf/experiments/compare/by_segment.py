@@ -114,7 +114,9 @@ class Segments(NamedTuple):
     def warn_unknown(self, n: int, of: int) -> None:
         """Warn of rows that have no segment; no row with one is an error."""
         if n == of and self.known is not None:
-            raise OptionError("⟦segments=⟧ has a segment for none of the users of the result")
+            raise OptionError(
+                f"⟦segments=⟧ has {' and '.join(self.names)} for none of the users of the result"
+            )
         if n:
             warn_user(
                 f"{n:,} of {of:,} rows of per_user have no {' and '.join(self.names)}; they are in "
