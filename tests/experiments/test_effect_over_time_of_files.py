@@ -163,7 +163,7 @@ def test_an_unknown_cluster_or_stratum_is_refused_in_any_row_of_a_user(label, tm
 
 def test_messages_of_kinds_of_times_count_nothing(tmp_path):
     rows = events(9)
-    for name, words in (("exposed", "cannot be compared"), ("time", "holds str")):
+    for name, words in (("exposed", "cannot be compared"), ("time", "holds (str|object) values")):
         own = rows.assign(exposed=rows["exposed"].dt.tz_localize("UTC"))
         own = rows.assign(time="now") if name == "time" else own
         own.to_parquet(tmp_path / "events.parquet")
