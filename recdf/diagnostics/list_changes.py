@@ -286,7 +286,8 @@ def _metrics_of_both(
         raise OptionError(f"before has {one} and after {two}: no metric of both")
     # pandas warns of a column that is added to more than a hundred that are not together.
     own, other = (
-        side.per_user[[*keys, *metrics]].assign(**{WEIGHT: _weights_of(side)}) for side in sides
+        side.per_user[[*keys, *metrics]].copy().assign(**{WEIGHT: _weights_of(side)})
+        for side in sides
     )
     rows = _merged(own, other, keys, suffixes=("_before", "_after"), indicator="status")
     words = rows["status"].cat.rename_categories({"left_only": "left", "right_only": "entered"})
