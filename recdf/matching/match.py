@@ -272,7 +272,7 @@ class _Steps:
             repeat_rank = upto[repeat + 1] - upto[ranked.start[repeat_list]]
         tied = tied_rows(ranked) if options.ties == "raise" else ranked.row[:0]
         repeated = lists.row[pairs.repeat[: 5 * (options.duplicates == "raise")]]
-        lists, pairs, counts = settle_pairs(lists, pairs, self.pred, options)
+        lists, pairs, counts = settle_pairs(lists, pairs, options)
         if self.excluded is not None:
             counts["pred_excluded"] = n_given - len(ranked.item)
         if len(tied):

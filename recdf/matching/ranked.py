@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 from numpy import ndarray
 
 from ..errors import DataError, DuplicateError, TieError
@@ -178,26 +177,8 @@ def rank_true(
                     "propensity, so keep one row of each"
                 )
         if options.duplicates == "drop":
-            lists = largest_first(lists, pairs, table, options)
             lists = lists.kept(~flags_at(repeat, len(lists.item)))
     return lists, gain[lists.row] if number else gain[: len(lists.item)]
-
-
-def largest_first(lists: Ranked, pairs: Pairs, table: ReadRows, options: Options) -> Ranked:
-    """Of the rows of an item that have equal numbers, let the one with the largest values stand
-    first, so that the order of the rows does not decide."""
-    if table.number is None:
-        return lists
-    rows = lists.row[np.stack([pairs.first, pairs.repeat])]
-    same = np.equal(*table.number[rows])
-    rows = rows[:, same].ravel()
-    names = ["purchases", "clicks", table.number_col, options.value_col]
-    of_rows = table.frame.iloc[table.frame_rows(rows)].reindex(columns=names)
-    values = of_rows.apply(pd.to_numeric, errors="coerce").to_numpy(float, na_value=np.nan)
-    order = np.lexsort([-rows, *values.T])
-    row = lists.row.copy()
-    row[np.tile(pairs.first[same], 2)[order]] = rows[order]  # the last one stays
-    return replace(lists, row=row)
 
 
 def repeats(lists: Ranked, n_items: int) -> Pairs:
@@ -307,7 +288,7 @@ def relevant_last(lists: Ranked, pairs: Pairs, gain: ndarray) -> tuple[Ranked, P
 
 
 def settle_pairs(
-    lists: Ranked, pairs: Pairs, table: ReadRows, options: Options
+    lists: Ranked, pairs: Pairs, options: Options
 ) -> tuple[Ranked, Pairs, dict[str, int]]:
     """Apply the options that need the pairs: repeated items, and condensed lists.
 
@@ -320,7 +301,6 @@ def settle_pairs(
         counts["pred_duplicates"] = len(pairs.repeat)
         if options.duplicates == "drop":
             keep[pairs.repeat] = False
-            lists = largest_first(lists, pairs, table, options)
     if options.judged_only:
         judged = pairs.has_sought(len(keep))
         counts["pred_unjudged"] = int((keep & ~judged).sum())

@@ -2,7 +2,6 @@
 
 import decimal
 import math
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -401,33 +400,3 @@ def test_a_frame_without_rows_may_have_ids_of_any_kind():
     none = pd.DataFrame({"user_id": [1], "item_id": [1]}).iloc[:0]
     with pytest.warns(rd.NoOverlapWarning, match="true has no rows"):
         assert len(rd.evaluate(none, days, "recall@1", users="pred").per_user) == 4
-
-
-@pytest.mark.parametrize("relevance", [True, False])
-def test_the_order_of_repeated_rows_does_not_decide(relevance):
-    """Of rows with an equal score, or gain, the largest value counts, then clicks."""
-    true = pd.DataFrame(
-        {
-            "user_id": "u",
-            "item_id": ["a", "a", "a", "b"],
-            "relevance": [2.0, 2.0, 1.0, 1.0],
-            "price": [5.0, 50.0, 500.0, 1.0],
-            "clicks": [1, 0, 1, 1],
-        }
-    )
-    true = true if relevance else true.drop(columns="relevance").drop(index=2)
-    pred = pd.DataFrame(
-        {
-            "user_id": "u",
-            "item_id": ["a", "a", "a", "b"],
-            "score": [2.0, 2.0, 1.0, 1.0],
-            "price": [7, 70, 700, 1],
-        }
-    )
-    names = ["revenue@1", "money_recall@1", "clicked@2", "ndcg@2"]
-    for one, two in product((true, true[::-1]), (pred, pred[::-1])):
-        for dtype in ("float64", "Int64", object):
-            one, two = (frame.astype({"price": dtype}) for frame in (one, two))
-            with pytest.warns(rd.DuplicateWarning):
-                found = rd.evaluate(one, two, names, value_col="price").per_user
-            assert found[names].to_numpy().ravel() == pytest.approx([70, 70 / 51, 1, 1])
