@@ -297,8 +297,8 @@ def _metrics_of_both(
         parts.append(pair.assign(**{f"{name}_diff": pair.iloc[:, 1] - pair.iloc[:, 0]}))
         both = parts[-1].notna().all(axis=1)
         for side in ("before", "after"):
-            values, weight = (rows[both][f"{one}_{side}"].to_numpy(float) for one in (name, WEIGHT))
-            means.append(mean(values, weight))
+            known = [rows.loc[both, f"{one}_{side}"].to_numpy(float) for one in (name, WEIGHT)]
+            means.append(mean(*known))
     found = data_checks(sides, runs, metrics)
     unlike = [
         f"{what}: {one.own} before, {one.base} after"
