@@ -379,12 +379,10 @@ def _of_estimates(table: DataFrame) -> tuple[Badge, str]:
     said = f"{flagged} of {amount(len(rows), 'off-policy estimate')} "
     said += f"{'carries' if flagged == 1 else 'carry'} a flag."
     if useless:
-        said += (
-            f" {useless} of them should not be used: the value can be far off, and the interval "
-        )
-        said += "holds the true value less often than it says."
+        said += f" {useless} of them should not be used: the value can be far off, and the "
+        said += "interval holds the true value less often than it says."
     if only := sum(row.get("effect") == "interval_only" for row in rows):
-        said += f" Of {only} the interval holds, and the value says little."
+        said += f" Of {only} of them only the interval should be used: the value says little."
     doubted = any(row["flags"] and row.get("withheld", True) for row in rows)
     return Badge("warning" if doubted else "info", "flagged"), f"{said} See the column trust."
 

@@ -266,8 +266,9 @@ def _the_rest(matched: Matched, call: Call, n_lists: ndarray, whole: bool) -> di
     found: dict[str, Any] = {"counts": {**matched.counts}}
     if len(matched):
         if whole:
-            counts_of = lambda one, by: ListCounts(matched.at(one.k), by)  # noqa: E731
-            found["exposed"] = exposure_rows(counts_of, n_lists, call.requests, options)
+            found["exposed"] = exposure_rows(
+                lambda one, by: ListCounts(matched.at(one.k), by), n_lists, call.requests, options
+            )
         elif call.per_item:
             labels = [frame[item_col] for frame in matched.frames]
             found["exposure"] = exposure_sums(matched, call.per_item, *labels)

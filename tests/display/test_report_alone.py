@@ -398,8 +398,8 @@ def test_shrunken_effects_of_models_have_a_section(alone, shop, tmp_path):
             "interval_only",
             "use the interval only: few rewards",
             "warning",
-            "1 of 1 off-policy estimate carries a flag. Of 1 the interval holds, and the value "
-            "says little.",
+            "1 of 1 off-policy estimate carries a flag. Of 1 of them only the interval should be "
+            "used: the value says little.",
             "Test new online.",
         ),
         (

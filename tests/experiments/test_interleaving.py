@@ -392,10 +392,10 @@ def test_k_may_be_longer_than_all_lists():
 @pytest.mark.parametrize("name", ["team", "rank", "credit"])
 def test_the_key_has_no_name_of_the_result(name):
     rows = pd.DataFrame({name: ["red", "red", "blue"], "item_id": ["x", "y", "x"]})
-    with pytest.raises(rd.ColumnError, match=rf"\['{name}'\] are made here; rename these columns"):
+    with pytest.raises(rd.ColumnError, match=rf"columns \['{name}'\] of its own; rename those"):
         rd.experiments.interleave(rows, rows[::-1], user_col=name)
     items = rows.rename(columns={name: "user_id", "item_id": name})
-    with pytest.raises(rd.ColumnError, match="are made here"):
+    with pytest.raises(rd.ColumnError, match="of its own"):
         rd.experiments.interleave(items, items[::-1], item_col=name)
 
 

@@ -143,7 +143,9 @@ def interleave(
     keys = as_columns(user_col)
     _refuse_same(keys, item_col)
     if taken := sorted({*keys, item_col} & {"rank", "team", "credit"}):
-        raise ColumnError(f"{taken} are made here; rename these columns of a and b")
+        raise ColumnError(
+            f"a result of interleave has columns {taken} of its own; rename those of a and b"
+        )
     given = ("a", a), ("b", b)
     tables = [(role, as_frame(one, role, user_col, item_col)) for role, one in given]
     pairs, n_pairs = key_codes(tables, [*keys, item_col])
