@@ -86,9 +86,10 @@ def label(argument: str, text: str | None, values: pd.Series) -> Any:
         return None
     labels = values.dropna().unique().tolist()
     number = pd.to_numeric(text, errors="coerce")  # 0 is the label 0.0, too
-    for label in labels:
-        if str(label) == text or (not isinstance(label, str) and label == number):
-            return label
+    meant = [one for one in labels if str(one) == text]
+    meant += [one for one in labels if not isinstance(one, str | bool) and one == number]
+    if meant:
+        return meant[0]
     known = ", ".join(map(str, labels))
     raise OptionError(
         f"--{argument} {text}: no such {values.name}; the result has {known}{closest(text, labels)}"

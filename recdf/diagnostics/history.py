@@ -294,7 +294,7 @@ class History(ShownResult):
         ----------
         max_age : float, optional
             Days that the newest result of a job may be old, counted to `until`, or else to today
-            (UTC).
+            (UTC). Of the jobs that ended before `since`, only the last one is asked.
 
         Returns
         -------
@@ -332,7 +332,8 @@ class History(ShownResult):
                 if day >= self.since
             ]
             last = nights["date"].max()
-            if max_age is not None and (today - last).days > max_age:
+            asked = max_age is not None and (last == newest or last >= self.since)
+            if asked and (today - last).days > max_age:
                 found.append((job, f"newest night {last:%Y-%m-%d}", pd.NaT, last, "too_old"))
         for day, job, path, _ in self.left_out.itertuples(index=False):
             if not day < self.since:

@@ -20,7 +20,13 @@ from ..inputs.door import checks_names, table_of_users
 from ..inputs.frames import as_frame, column
 from ..inputs.ids import with_alike_ids
 from ..inputs.options import Columns, as_columns
-from ..judge.per_user_columns import float_columns, key_codes, read_weight, warn_of_weights
+from ..judge.per_user_columns import (
+    float_columns,
+    key_codes,
+    list_columns,
+    read_weight,
+    warn_of_weights,
+)
 from ..metrics.call import check_k
 from ..metrics.compute import mean
 from ..tables.cells import ReportTable, ShownResult, beside_columns
@@ -276,9 +282,10 @@ def _metrics_of_both(
     tables = [side.per_user for side in sides]
     # It also says what is wrong with the keys.
     runs = rows_of_sides(sides, keys)
+    weights = {"weight"} & {name for table in tables for name in list_columns(table)}
     metrics: dict[str, list[float]] = {
         name: []
-        for name in float_columns(tables, [*keys, "weight"])
+        for name in float_columns(tables, [*keys, *weights])
         if all(name in side.spec.get("metrics", [name]) for side in sides)
     }
     if not metrics:

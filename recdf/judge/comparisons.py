@@ -242,6 +242,7 @@ def unit_of_rows(comparison: DataFrame) -> str:
     """Return what a comparison counts: users, lists or clusters, as its method says, which a table
     of these has without details too, or else its record."""
     if "method" in comparison:
+        # Of several, clusters come first and users last, as in the alphabet.
         return min(map(unit_of_method, comparison["method"].unique()), default="user")
     return comparison.attrs.get("recdf_comparison", {}).get("unit", "user")
 

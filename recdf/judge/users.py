@@ -309,7 +309,7 @@ def read_experiment_rows(
     refuse_variant(by_cols, variant_col)
     named = [] if variant_col is None else [variant_col]
     if list_columns(data):
-        others = [*named, *strata, *cluster]
+        others = [*as_columns(user_col), *named, *strata, *cluster]
         keep = f"drop them from {role}"
         refuse_mixed_models(data, by_cols if named else None, others, keep, role)
     variant, labels = group_codes(data, role, named)

@@ -171,7 +171,7 @@ def _one(hits: Hits) -> float:
 
 
 def _seen(lists: Lists) -> ndarray:
-    return lists.sides.log.seen(lists.matched.item, lists.matched.start, lists.n_pred)
+    return shared(lists.sides.log.seen(lists.matched.item, lists.matched.start, lists.n_pred))
 
 
 class Lists:

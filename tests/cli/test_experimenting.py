@@ -9,6 +9,7 @@ from cli.command import fails, run
 from cli.shop import SHOP
 
 import recdf as rd
+from recdf.cli.stored_runs import label
 
 
 @pytest.fixture(autouse=True)
@@ -157,6 +158,10 @@ def test_a_number_names_its_label_however_it_is_written(kind, capsys):
         {"user_id": range(400), "variant": [0, 1] * 200, "ms": [1.0, 2, 3, 5] * 100}
     )
     rows.astype({"variant": kind}).to_parquet("rows.parquet")
+    mixed = pd.Series([1.0, "1"], dtype=object)
+    assert [label("control", text, mixed) for text in ("1", "1.00")] == ["1", 1.0]
+    with pytest.raises(rd.OptionError, match="no such flag"):
+        label("control", "1", pd.Series([True, False], name="flag"))
     call = ("quantiles", "--rows", "rows.parquet", "--metric", "ms", "--control")
     for text in ("0", "0.0"):
         assert json.loads(run(capsys, *call, text, "--format", "json")[1])[0]["control"] == 0

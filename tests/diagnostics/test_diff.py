@@ -235,6 +235,13 @@ def test_columns_of_recommendations_beside_results_alone_are_refused(tmp_path):
                 rd.diff(one, one, **{name: "sku"})
 
 
+def test_a_metric_may_be_called_weight():
+    lists = pd.DataFrame({"user_id": [1, 2], "ndcg": [0.5, 1.0], "weight": [60.0, 70.0]})
+    found = rd.diff(lists, lists.assign(weight=80.0)).summary
+    assert found["metric"].tolist() == ["ndcg", "weight"]
+    assert found["diff"].tolist() == [0, 15]
+
+
 def test_weighted_results_keep_their_means():
     """Columns that were carried, and the weights, are no metrics."""
     weights = {user: float(n % 4) for n, user in enumerate(SHOP.true["user_id"].unique())}

@@ -498,3 +498,8 @@ def test_every_job_has_an_age_of_its_own(tmp_path):
     old = gaps[gaps["verdict"] == "too old"]
     assert old[["job", "what"]].to_numpy().tolist() == [["b", "newest night 2026-11-03"]]
     assert "too old" not in set(history.gaps(max_age=18)["verdict"])
+    # A job that ended before all that is asked is not missed each night; the last of all jobs is.
+    late = rd.diagnostics.History(tmp_path, until="2026-11-21", since="2026-11-10")
+    assert "too old" not in set(late.gaps(max_age=2)["verdict"])
+    gone = rd.diagnostics.History(tmp_path, until="2026-12-21", since="2026-11-10")
+    assert gone.gaps(max_age=2)["job"].tolist() == ["a"]

@@ -82,7 +82,10 @@ def test_the_numbers_of_a_picture_are_those_of_the_table():
     assert data["numbers"].iloc[0] == (
         f"{row['rejected']:.1%} [{row['rejected_low']:.1%}, {row['rejected_high']:.1%}]"
     )
+    assert row["recommended"]
     assert f"recommended: {row['recommended']}" in data["metric"].iloc[0]
+    none = rd.plot.forest.data(aa.assign(recommended=""))
+    assert none["metric"].str.endswith("recommended: none").all()
     ratio, data = tables["find_srm"].iloc[0], rd.plot.forest.data(tables["find_srm"]).iloc[0]
     assert (ratio["level"], ratio["explains"], data["sign"]) == ("tv", True, "worse")
     assert data["diff"] == ratio["n_variant"] / ratio["n_expected"] - 1

@@ -137,6 +137,21 @@ def test_sessions_days_and_variants_are_no_models(attrs):
     assert len(rd.experiments.bootstrap_ci(own, "ndcg@1", by="segment")) == 1
 
 
+def test_parts_of_a_list_key_that_a_caller_names_are_no_models():
+    slots = pd.DataFrame(
+        {"slot": np.repeat([0, 1, 2], 40), "user_id": [*range(40)] * 3, "item_id": 1}
+    )
+    rows = rd.evaluate(slots, slots, "ndcg@1", user_col=["slot", "user_id"]).per_user
+    rows = rows.assign(variant=np.where(rows["user_id"] % 2, "A", "B"), **{"ndcg@1": range(120)})
+    rows.attrs = {}
+    given = {"user_col": ["slot", "user_id"], "cluster": "user_id", "control": "A"}
+    expected = {"A": 1, "B": 1}
+    assert len(rd.compare_variants(rows, "ndcg@1", expected=expected, **given)) == 1
+    days = rows.assign(day=pd.Timestamp("2026-01-01"))
+    times = {"time_col": "day", "exposure_col": None}
+    assert len(rd.experiments.effect_over_time(days, "ndcg@1", **given, **times)) == 1
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_experiments_do_not_average_models(shop, result, known, tmp_path):
     users = result.per_user.merge(shop.assignment, on="user_id", validate="many_to_one")
@@ -150,6 +165,9 @@ def test_experiments_do_not_average_models(shop, result, known, tmp_path):
         table = call(users, "ndcg@10", by="model", **given)
         assert table["model"].unique().tolist() == ["knn", "popularity", "random"]
         call(users[users["model"] == "knn"], "ndcg@10", **given)
+    with pytest.raises(rd.DataError, match=WORDS):
+        experiments.variant_moments(users, "ndcg@10")
+    assert experiments.variant_moments(users, "ndcg@10", by="model")["model"].nunique() == 3
     users.to_parquet(tmp_path / "users.parquet")
     for rows in (10, 10**9):  # in parts, and in memory
         with sized(replace(sizes(), summed_rows=rows)), pytest.raises(rd.DataError, match=WORDS):

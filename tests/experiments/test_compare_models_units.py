@@ -455,11 +455,11 @@ def test_units_have_their_name_in_sentences(tmp_path):
     pred = pd.concat(models).assign(score=1.0, shop=lambda rows: rows["user_id"] % 35)
     keys = {"user_col": ["user_id", "session"], "by": "model", "carry": ["shop"]}
     result = rd.evaluate(true, pred, "recall@2", **keys)
-    for unit, word, verdict in (
-        ("shop", "cluster", "better, for clusters with up to 6 lists"),
-        (["user_id", "session"], "list", "better"),
-        ("user_id", "user", "better"),
-        (None, "user", "better"),
+    for unit, n, word, of, verdict in (
+        ("shop", 35, "cluster", " of 35 clusters", "better, for clusters with up to 6 lists"),
+        (["user_id", "session"], 180, "list", "", "better"),
+        ("user_id", 60, "user", " of 60 users", "better"),
+        (None, 60, "user", " of 60 users", "better"),
     ):
         table = result.compare_models(unit_col=unit)
         assert table["verdict"].tolist() == [verdict]
@@ -469,6 +469,9 @@ def test_units_have_their_name_in_sentences(tmp_path):
         page = path.read_text(encoding="utf-8")
         assert f"{word}s gain / same / lose" in page
         assert f" {word}s gain and " in page
+        assert f"tests on 180 lists{of}; p-values" in page
+        texts = [text.get_text() for text in rd.plot.pairs(table).texts]
+        assert any(text.startswith(f"n = {n} {word}s; * holds") for text in texts)
         beside = pd.DataFrame(table)  # as it is read from a file
         beside.attrs = {}
         assert f"{word}s gain / same / lose" in rd.report(

@@ -182,3 +182,5 @@ def test_rows_that_a_join_added_are_no_metrics(tmp_path):
     groups.to_parquet(paths[1])
     for given in ((joined, groups), paths, (joined.astype({"has_metrics": int}), groups)):
         pd.testing.assert_frame_equal(rd.experiments.experiment_health(*given), want)
+    with pytest.raises(rd.DataError, match=r"per_user\['has_metrics'\]"):
+        rd.experiments.experiment_health(joined.astype({"has_metrics": str}), groups)

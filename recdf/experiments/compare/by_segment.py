@@ -112,8 +112,8 @@ class Segments(NamedTuple):
         return (int(np.count_nonzero(~there)), len(there)), parts
 
     def warn_unknown(self, n: int, of: int) -> None:
-        """Warn of rows that have no segment; no row with one is an error."""
-        if n == of and self.known is not None:
+        """Warn of rows that have no segment. It is an error if none has one."""
+        if n == of > 0 and self.known is not None:
             raise OptionError(
                 f"⟦segments=⟧ has {' and '.join(self.names)} for none of the users of the result"
             )

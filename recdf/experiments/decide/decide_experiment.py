@@ -31,6 +31,7 @@ from ...judge.verdict import (
     codes_of,
     has,
     sentence,
+    unit_of_method,
     warnings_of,
 )
 from ...stats.many_tests import adjust
@@ -85,7 +86,7 @@ class ExperimentPlan:
         always = own["method"].str.startswith("sequential")
         test = own["method"].str.split("+").str[0].replace(["welch", "sequential"], "t")
         # Users of all variants, also those whose metric is null; clusters where these are compared.
-        rows = ~own["method"].str.endswith("+cluster")
+        rows = own["method"].map(unit_of_method) == "user"
         control, treatment = (
             (own[f"n_{arm}"] + own[f"n_dropped_{arm}"].where(rows).fillna(0)).groupby(own["metric"])
             for arm in ("control", "treatment")

@@ -39,6 +39,7 @@ from ...judge.per_user_columns import (
     distinct,
     group_codes,
     key_codes,
+    metric_values,
     require,
     split,
 )
@@ -245,7 +246,7 @@ def count_users(
 ) -> CountedUsers:
     """Count all users, or those of one bucket."""
     if "has_metrics" in per_user:  # it is joined, and has rows for users without metrics
-        per_user = per_user[per_user["has_metrics"] == 1]
+        per_user = per_user[metric_values(per_user, "per_user", "has_metrics") > 0]
     units = units_of(per_user, assignment)
     by_cols = by_columns(assignment, "assignment", by, ["variant"])
     group, groups = group_codes(assignment, "assignment", by_cols)

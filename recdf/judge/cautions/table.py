@@ -158,7 +158,7 @@ _ALL = (
     ),
     Caution(
         "not_tested",
-        "there are too few users or groups for a test",
+        "there are too few users, groups or periods for a test",
         "not tested",
         "ratio aa segments trend",
         warns=False,
